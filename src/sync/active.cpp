@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Active target epochs. Fence "placed": complete what is under way, then a barrier; the other designs are in
-/// fence.cpp. Post/start/complete/wait: counters in the blocks of the ranks concerned, O(group), nothing global.
+/// Active target epochs. Fence "placed": complete pending operations, then a barrier; the other designs are in
+/// fence.cpp. Post/start/complete/wait: counters in the blocks of the involved ranks, O(group), without global
+/// communication.
 ///
 ///   target:  post --(its posts at each origin +1)-->  ...  wait: from each origin as many completions as posts
 ///   origin:  start waits for that count; operations; complete --(its completions at each target +1)-->
@@ -23,10 +24,10 @@
 namespace rma::detail {
 namespace {
 
-/// Whether all its ranks share memory, so that what one says to another is seen without a look at the network.
+/// True if all its ranks share memory, so that notifications are visible without progress of the network.
 bool in_one_memory(const window_core& w) noexcept { return w.team->one_node && w.intranode; }
 
-/// Blocks until other ranks have counted up what `ready` looks at.
+/// Blocks until other ranks have incremented the counters that `ready` tests.
 template <class Ready, class Failed>
 status wait_for_count(window_core& w, Ready ready, Failed failed) noexcept {
   const auto fails = [&]() noexcept {
@@ -55,31 +56,31 @@ status barrier(window_core& w) noexcept {
   return team.message_barrier(w.barrier_id, w.far_barrier, lost);
 }
 
-/// How many of the target's posts this rank has used up.
+/// The number of the target's posts that this rank has consumed.
 std::uint32_t& starts_of(window_core& w, int target) noexcept {
   return w.is_far(target) ? w.far(target).starts : w.told[w.index_of(target)].starts;
 }
 
-/// A post with no_check: no message comes of it. A mapped rank's next one counts it, too.
+/// Counts a post with no_check, for which no message arrives. The next post of a mapped rank counts it, too.
 void take_for_posted(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return;
   const std::lock_guard guard(w.ctx->lock());
   ++w.news[w.world_rank(target)].told.posts;
 }
 
-/// How often a mapped rank has told this one, in one of the block's two arrays.
+/// The number of notifications from a mapped rank, in one of the block's two arrays.
 std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noexcept {
   return w.array<word32>(w.my_block(), array_at)[w.index_of(rank)].load();
 }
 
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
-  const std::lock_guard guard(w.ctx->lock());  // waits for it: the notifier may ring before this rank is asleep
+  const std::lock_guard guard(w.ctx->lock());  // the lock is needed: the notifier may ring before this rank is asleep
   return w.news[w.world_rank(target)].told.posts;
 }
 
-/// Whether this origin has completed as often as this rank has posted to it. Counted for each by itself: what another
-/// one owes that is dead is nobody's to wait for.
+/// True if this origin has completed as often as this rank has posted to it. Each origin has its own count, so that
+/// missing completions of a dead one do not delay others.
 bool has_completed(window_core& w, int origin) noexcept {
   if (w.block_of(origin) != nullptr)
     return told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
@@ -93,14 +94,14 @@ bool all_completed(window_core& w) noexcept {
   return std::ranges::all_of(w.exposure_group, [&w](int origin) noexcept { return has_completed(w, origin); });
 }
 
-/// One of them that is gone without having completed, or -1.
+/// An origin that has gone without having completed, or -1.
 int lost_origin(window_core& w) noexcept {
   const auto lost = [&w](int r) noexcept { return w.ctx->gone(w.world_rank(r)) && !has_completed(w, r); };
   const auto at = std::ranges::find_if(w.exposure_group, lost);
   return at == w.exposure_group.end() ? -1 : *at;
 }
 
-/// Until all have completed, or, if there is one, until it is certain whether this origin has.
+/// Waits until all have completed; with `only`, until it is certain if this origin has.
 status await_completions(window_core& w, int only = -1) noexcept {
   const window_unlock_guard out(w);
   return wait_for_count(
@@ -113,7 +114,7 @@ status await_completions(window_core& w, int only = -1) noexcept {
       });
 }
 
-/// Blocks until the target has posted once more than was used up.
+/// Blocks until the target has a post that is not consumed.
 status await_post(window_core& w, int target) noexcept {
   const std::uint32_t wanted = starts_of(w, target) + 1;
   const int peer = w.world_rank(target);
@@ -131,8 +132,8 @@ status not_yet(const window_core& w) noexcept {
   return s == status::done ? status::not_yet : s;
 }
 
-/// `done`, `peer_failed` or `not_yet`, after a look at the network. What somebody who is gone has said before may be on
-/// its way, for half a second at most.
+/// Returns `done`, `peer_failed` or `not_yet`, after a round of progress. Earlier messages of a rank that has gone may
+/// be in flight for half a second at most.
 status exposure_state(window_core& w) noexcept {
   if (all_completed(w)) return status::done;
   w.ctx->take_news();
@@ -143,8 +144,8 @@ status exposure_state(window_core& w) noexcept {
   return all_completed(w) ? status::done : not_yet(w);
 }
 
-/// Tells the targets, each with the small operations that are held for it (figure 10.5) once all else there is
-/// complete. What was put so is in messages, whose failure the next call that completes the target reports.
+/// Notifies the targets, each together with the small operations held for it (figure 10.5), when all other operations
+/// there are complete. The next call that completes the target reports failures of these messages.
 status complete_with_aggregates(window_core& w) noexcept {
   status result = status::done;
   for (const int target : w.access_group) {
@@ -195,14 +196,14 @@ status fence(window_view& view, assertion promises) noexcept {
     fence_run run(w, promises, false, false);
     return run_to_end(w, run);
   }
-  // A broken promise is reported after the fence has done its work: the other ranks are in it, too.
+  // A violated assertion is reported after the fence is complete: the other ranks take part in it, too.
   const bool broken = has(promises, no_precede) && w.used_since_fence();
   w.fence_used = false;
-  // A transfer that failed is this rank's alone: the others wait in the barrier.
+  // A failed transfer concerns only this rank: the others wait in the barrier.
   const status completed = complete_all(w);
   RMA_ASSERT(w.dirty.empty() && w.held_count == 0);
   if (completed != status::done && completed != status::transfer_failed) return completed;
-  // Nothing before and nothing after: there is nothing to order.
+  // Without operations before and after the fence there is nothing to order.
   if (!(has(promises, no_precede) && has(promises, no_succeed))) {
     const window_unlock_guard out(w);
     if (const status s = barrier(w); s != status::done) return s;
@@ -240,7 +241,7 @@ status post(window_view& view, const int* group, std::size_t count, assertion pr
     if (!has(promises, assertion::no_check)) {
       notify(w, origin, counter_kind::post, 0);
     } else if (!by_message) {
-      ++w.told[w.index_of(origin)].posts;  // that they are so many is told by the next post
+      ++w.told[w.index_of(origin)].posts;  // the next post announces the number
     }
   }
   return status::done;
@@ -264,7 +265,7 @@ status start(window_view& view, const int* group, std::size_t count, assertion p
       return s;
     }
   }
-  // Only now: a start that fails leaves the posts of the living to the next one.
+  // Posts are consumed only now: a start that fails leaves those of the living to the next one.
   for (std::size_t i = 0; i < count; ++i) {
     ++starts_of(w, group[i]);
     if (!checked) take_for_posted(w, group[i]);
@@ -331,7 +332,7 @@ bool take_signals(word64& signal, std::uint64_t count) noexcept {
   return false;
 }
 
-/// The first of them that has been raised so often; `which` is its place.
+/// Finds the first of them that has been raised so often; `which` is its position.
 bool take_any(window_core& w, std::span<const unsigned> signals, std::uint64_t count, std::size_t& which) noexcept {
   for (std::size_t i = 0; i < signals.size(); ++i) {
     if (!take_signals(signal_word(w, signals[i]), count)) continue;
@@ -341,7 +342,7 @@ bool take_any(window_core& w, std::span<const unsigned> signals, std::uint64_t c
   return false;
 }
 
-/// Place of the first that the window does not have.
+/// The position of the first that the window does not have.
 std::size_t first_unknown(const window_core& w, std::span<const unsigned> signals) noexcept {
   const auto unknown = [&w](unsigned signal) { return signal >= w.hints.signals; };
   return static_cast<std::size_t>(std::find_if(signals.begin(), signals.end(), unknown) - signals.begin());
@@ -353,7 +354,7 @@ std::size_t first_unknown(const window_core& w, std::span<const unsigned> signal
   w.trace->add_take({w.id, w.world_rank(from), w.ctx->rank(), signal}, count, w.ctx->around().now_ns());
 }
 
-/// Until `taken` is true; `from` as of wait_signal.
+/// Waits until `taken` is true; `from` is that of wait_signal.
 template <class Taken>
 status await_signals(window_core& w, int from, Taken taken) noexcept {
   const window_unlock_guard out(w);

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations that wait at their origin for the end of an epoch.
+/// Operations that are held at their origin until the end of an epoch.
 ///
 /// Fence "def" (dissertation, section 6.2):
 ///
 ///   put, accumulate, get into the caller's memory     --> queue --> issued by the fence, when all ranks are in it
-///   values, requests, signals: somebody waits for them --> now, when the target says that it is through the last fence
+///   values, requests, signals: these are waited for    --> now, when the target has left the last fence
 ///
-/// Deferrable epochs of lock "two-sided", and small ones of lock "auto": until the end of the epoch (dissertation ch.
-/// 4, the baseline that direct passive is compared with). lock_two_sided.cpp makes the messages of them that the
-/// target's handler gets.
+/// Operations of deferrable epochs of lock "two-sided", and of small ones of lock "auto", are held until the end of the
+/// epoch (dissertation ch. 4, the baseline that direct passive is compared with). lock_two_sided.cpp makes messages of
+/// them for the target's handler.
 #include <algorithm>
 #include <mutex>
 
@@ -25,9 +25,9 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint64_t waiting_bytes_max = std::uint64_t{1} << 20;  ///< beyond, the epoch is sent before its end
+constexpr std::uint64_t waiting_bytes_max = std::uint64_t{1} << 20;  ///< larger epochs are sent before their end
 
-/// Waits until the target is through the fence that opened this epoch: it may still be getting what came before.
+/// Waits until the target has left the fence that opened this epoch: it may still be receiving earlier operations.
 status await_target(window_core& w, int target, int peer) noexcept {
   const std::uint32_t number = w.fences.number;
   if (target == w.team->rank) return status::done;
@@ -46,15 +46,15 @@ status await_target(window_core& w, int target, int peer) noexcept {
   return s;
 }
 
-/// Whether a message to the target's handler carries the operation.
+/// True if the operation is sent in a message to the target's handler.
 bool goes_by_handler(const window_core& w, const operation_record& op) noexcept {
   const bool atomic = op.kind != call::put && op.kind != call::get;
   if (!w.is_far(op.target) || (atomic && is_by_adapter(w.mode))) return false;
   return atomic || ends_epoch_by_message(op.shapes == nullptr, op.bytes);
 }
 
-/// The last operation to a target says that it is the last, if handlers do all that this rank has for it: nothing else
-/// is sure to be over when the message is handled.
+/// Flags the last operation to a target as the last, if handlers carry out all operations of this rank there: others
+/// might not be complete when the message is handled.
 void flag_last(window_core& w, int target, target_state& state, std::vector<int>& flagged) {
   if (state.channel || state.fabric_pending.load() != 0) return;
   const auto handled = [&](const operation_record& op) { return goes_by_handler(w, op); };
@@ -63,7 +63,7 @@ void flag_last(window_core& w, int target, target_state& state, std::vector<int>
   flagged.push_back(target);
 }
 
-/// All of them go in messages of several, with what says that they are the last (RMA_AGGREGATE).
+/// True if all of them are sent in batches, with the flag of the last one (RMA_AGGREGATE).
 bool goes_as_batch(const window_core& w, const target_state& state, const operation_record::queue& due) noexcept {
   if (state.channel || state.fabric_pending.load() != 0 || state.queued.load() != 0) return false;
   const std::uint64_t most = std::min(w.schedule.aggregate_bytes, batched_bytes_max);
@@ -72,11 +72,11 @@ bool goes_as_batch(const window_core& w, const target_state& state, const operat
   });
 }
 
-/// Whether the operation can wait for the end of the epoch, which its lock waits for, too.
+/// True if the operation can be held until the end of the epoch, like the epoch's lock.
 bool can_wait(const window_core& w, const checked_operation& o, const deferred_epoch& epoch, bool requested) noexcept {
-  if (o.bytes == 0 || o.args->signal >= 0) return false;  // a call may wait for it before that end
+  if (o.bytes == 0 || o.args->signal >= 0) return false;  // a call may wait for it before the end
   if (requested || o.aggregated || (o.args->by_value && o.fetches())) return false;
-  if (o.atomic() && w.mode != accumulate_mode::handler) return false;  // not the handler's to do
+  if (o.atomic() && w.mode != accumulate_mode::handler) return false;  // handlers do not carry it out
   if (o.bytes > waiting_bytes_max - std::min(epoch.bytes, waiting_bytes_max)) return false;
   return !w.defers_far || epoch.bytes + o.bytes <= deferral_bytes_max;
 }
@@ -109,7 +109,7 @@ admission hold_for_unlock(window_core& w, const checked_operation& o, bool reque
                                                     ? "lock two-sided: until the end of the epoch"
                                                     : "lock auto: until the end of the epoch, while that is small");
   }
-  // Later operations of this epoch go other ways, and must not overtake those that waited.
+  // Later operations of this epoch use other protocols, and must not overtake the held ones.
   status s = send_deferred(w, o.args->target);
   if (s == status::done) s = complete_target(w, o.args->target);
   return admission::after(s);
@@ -138,7 +138,7 @@ status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noe
     return status::done;
   }
   if (flagged != nullptr) flag_last(w, target, state, *flagged);
-  operation_record::queue due;  // some may be held again: for room
+  operation_record::queue due;  // some may be held again, for room
   {
     const std::lock_guard guard(w.ctx->lock());
     take_all_held(w, state, due);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The trace explains calls that open and close epochs by these texts.
+/// Texts by which the trace explains calls that open and close epochs.
 #include <fmt/format.h>
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace rma::detail {
 namespace {
 
-/// The state in which this rank knows the target; null if it knows nothing yet.
+/// This rank's state of the target; null if there is none yet.
 const target_state* state_if_known(const window_core& w, int target) noexcept {
   if (target < 0 || target >= w.size()) return nullptr;
   if (!w.is_far(target)) return &w.states[w.index_of(target)];
@@ -22,13 +22,13 @@ const target_state* state_if_known(const window_core& w, int target) noexcept {
   return far == w.far_targets.end() ? nullptr : far->second.get();
 }
 
-/// Where the target's lock goes a way of its own, and says why; else null.
+/// The target's state, if its lock has a path of its own with a reason; else null.
 const target_state* chosen_for(const window_core& w, int target) noexcept {
   const target_state* const found = state_if_known(w, target);
   return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
 }
 
-/// The lock; of one with several ways the one by which it was got.
+/// The name of the lock; for one with several paths, of the path by which it was acquired.
 std::string_view name_of_lock(const window_core& w, int target) noexcept {
   const lock_protocol_row& row = *w.lock_row;
   const target_state* const known = state_if_known(w, target);
@@ -36,7 +36,7 @@ std::string_view name_of_lock(const window_core& w, int target) noexcept {
   return row.name_by_path[static_cast<std::size_t>(known->path)];
 }
 
-/// How ranks of a plain fence wait for each other. `words`: rounds that were written.
+/// The barrier of a plain fence. `words` is the number of rounds by writes.
 std::string_view barrier_of(const window_core& w, std::uint64_t words) noexcept {
   if (w.intranode && w.team->one_node) return "a barrier by memory, on one node";
   return words != 0 ? "a barrier by words" : "a barrier by messages";

@@ -27,18 +27,18 @@ bool writes_before_messages(const window_core& w, int target) noexcept {
   return w.ctx->network_of(w.world_rank(target)).caps().messages_after_writes;
 }
 
-/// A write that is complete is in the target's memory, on whatever node that is.
+/// True if a complete write is in the target's memory, on any node.
 bool completion_is_placement(const window_core& w) noexcept {
   const fabric::network* const wide = w.ctx->wide();
   return wide == nullptr || wide->caps().write_means == fabric::write_completion::placed;
 }
 
-/// A message behind the writes will say that they are there, so that nothing else has to.
+/// Notes that a message after the writes implies their placement, so that nothing else has to confirm it.
 void trust_order(window_core& w, int target) noexcept {
   if (w.is_far(target)) w.far(target).unplaced = false;
 }
 
-/// True if all of `ranks` have told of that fence; else `missing` is one that has not.
+/// True if all of `ranks` have announced that fence; else `missing` is one that has not.
 bool all_heard(window_core& w, std::uint32_t target_news::*last, const std::vector<int>& ranks, std::uint32_t number,
                int& missing) noexcept {
   const std::lock_guard guard(w.ctx->lock());
@@ -80,7 +80,7 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, b
   fence_state& f = w.fences;
   broken_ = has(promises, no_precede) && w.used_since_fence();
   w.fence_used = false;
-  // A fence that nobody has to wait for has no number: ranks may be any number of these ahead of each other.
+  // A fence without any wait has no number: ranks may be any number of such fences ahead of each other.
   const bool alone = has(promises, no_precede) && has(promises, no_succeed);
   std::uint32_t& number = among_neighbors ? f.neighbor_number : f.number;
   number_ = alone ? number : ++number;
@@ -94,8 +94,8 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, b
   w.allow_locks(false);
 }
 
-/// Of small operations those towards neighbors go with the message that tells these of the fence. Other fences have no
-/// such message for what handlers do: its acknowledgement says that it is done.
+/// Small operations to neighbors are sent with the message that announces the fence to them. Other fences have no such
+/// message for operations by handlers: acknowledgements confirm these.
 void fence_run::issue_before_finish(window_core& w) noexcept {
   if (!among_neighbors_ || has(promises_, no_precede)) return issue_scheduled(w, -1);
   const std::vector<int>& told = w.fences.neighbor_targets;
@@ -116,7 +116,8 @@ fence_phase fence_run::next(const window_core& w) const noexcept {
   }
 }
 
-/// Failed transfers are this rank's alone: the others are in the fence, too. Whatever else fails ends it.
+/// Notes a failure. Failed transfers concern only this rank, and do not end the fence, which the others take part in.
+/// Other failures end it.
 void fence_run::take(status s) noexcept {
   RMA_ASSERT(s != status::not_yet && s != status::posted);
   if (s != status::done && result_ == status::done) result_ = s;
@@ -129,7 +130,7 @@ status fence_run::advance(window_core& w) noexcept {
     if (s == status::not_yet) return s;
     take(s);
     if (s != status::done && s != status::transfer_failed) return s;
-    RMA_ASSERT(due_.empty() || phase_ == fence_phase::count);  // all that it had to tell has been told
+    RMA_ASSERT(due_.empty() || phase_ == fence_phase::count);  // all announcements have been sent
     phase_ = next(w);
     if (phase_ == fence_phase::over) break;
     enter(w);
@@ -175,7 +176,7 @@ status fence_run::step(window_core& w) noexcept {
       return status::done;
     case fence_phase::arrive:
       if (!arrived(w)) return status::not_yet;
-      return among_neighbors_ ? complete_dirty(w) : status::done;  // what went with the finish messages
+      return among_neighbors_ ? complete_dirty(w) : status::done;  // operations sent with the finish messages
     case fence_phase::barrier: return rounds_.advance(*w.team);
     case fence_phase::flags: return opened(w) ? status::done : status::not_yet;
     default: return status::done;
@@ -199,10 +200,10 @@ void fence_run::enter_finish(window_core& w) noexcept {
   for (const int target : w.fences.channels) {
     target_state& state = w.state_of(target);
     if (!std::exchange(state.finish_due, false)) {
-      trust_order(w, target);  // immediates say it
+      trust_order(w, target);  // the immediates imply it
       continue;
     }
-    ++state.immediates;  // counted like one
+    ++state.immediates;  // counted like an immediate
     if (writes_before_messages(w, target)) {
       trust_order(w, target);
       say_finished(w, target);
@@ -213,7 +214,7 @@ void fence_run::enter_finish(window_core& w) noexcept {
   }
 }
 
-/// Tells the targets that are due, when all that went there is complete.
+/// Notifies the targets that are due, when all operations to them are complete.
 status fence_run::announce(window_core& w) noexcept {
   status worst = status::done;
   while (!due_.empty()) {
@@ -240,13 +241,13 @@ void fence_run::enter_complete(window_core& w) noexcept {
   }
   for (const int target : w.dirty) {
     if (among_neighbors_ && writes_before_messages(w, target)) trust_order(w, target);
-    ask_placed(w, target);  // all at once, then wait
+    ask_placed(w, target);  // asks all before it waits
   }
 }
 
 status fence_run::complete_dirty(window_core& w) noexcept {
   status worst = status::done;
-  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // complete targets leave the list
     const status s = try_complete_issued(w, w.dirty[i]);
     if (s != status::done && s != status::not_yet) worst = s;
   }
@@ -255,7 +256,7 @@ status fence_run::complete_dirty(window_core& w) noexcept {
     take(worst);
     return status::not_yet;
   }
-  if (has(promises_, no_precede)) {  // operations sent against the promise are not counted
+  if (has(promises_, no_precede)) {  // operations that violate the assertion are not counted
     for (const int target : std::exchange(w.fences.channels, {})) {
       target_state& state = w.state_of(target);
       state.channel = state.finish_due = false;
@@ -280,7 +281,7 @@ void fence_run::enter_count(window_core& w) noexcept {
     if (w.fence != fence_kind::def) count_for(target) += told;
   }
   if (w.fence != fence_kind::def) return;
-  for (const int target : w.dirty) {  // what was put off is in it, too
+  for (const int target : w.dirty) {  // this includes targets of held operations
     if (target == w.team->rank) continue;
     due_.push_back(target);
     count_for(target) = 1;
@@ -346,7 +347,7 @@ void fence_run::give_up(window_core& w, status) noexcept {
   w.allow_locks(before_ == access_epoch::none);
 }
 
-/// Opens the next epoch, or none.
+/// Opens the next epoch, if there is one.
 void fence_run::end(window_core& w) noexcept {
   RMA_ASSERT(phase_ == fence_phase::over && due_.empty() && w.dirty.empty());
   full_fence();
@@ -369,7 +370,7 @@ void fence_run::end(window_core& w) noexcept {
     return;
   }
   set_access(w, access_epoch::fence);
-  if (w.fence != fence_kind::def) w.open_all();  // what is put off must not be inlined
+  if (w.fence != fence_kind::def) w.open_all();  // operations to be held must not be inlined
 }
 
 }  // namespace rma::detail

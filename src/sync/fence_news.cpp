@@ -9,7 +9,7 @@
 namespace rma::detail {
 namespace {
 
-/// True if fence `a` comes after fence `b`; numbers go round.
+/// True if fence `a` comes after fence `b`; numbers wrap around.
 bool after(std::uint32_t a, std::uint32_t b) noexcept { return static_cast<std::int32_t>(a - b) > 0; }
 
 void send_to(window_core& w, int world_rank, fence_news news, std::uint32_t number) noexcept {

@@ -78,8 +78,8 @@ void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
 
 void lock_agent::leave(int source, std::uint32_t number) noexcept {
   if (!turns_.leave(*this, source, number)) {
-    if (!granted_ || granted_->source != source || granted_->number != number) return;  // given back before
-    take_back_grant();  // an ilock that was dropped before it knew
+    if (!granted_ || granted_->source != source || granted_->number != number) return;  // released before
+    take_back_grant();  // an ilock that was dropped before it learnt of the grant
   }
   (void)serve();
 }
@@ -122,7 +122,7 @@ bool lock_agent::take_beside(const queued_request& c) noexcept {
 lock_turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std::uint64_t tag) noexcept {
   if (!wait_) {
     wait_.emplace(w_, w_.team->rank, kind, tag);
-    deaths_seen_ = ~std::uint32_t{0};  // of the dead that are known already it has to be told, too
+    deaths_seen_ = ~std::uint32_t{0};  // the wait must also learn of known deaths
   }
   if (!wait_->ready()) {
     if (wait_->is_out()) w_.ctx->call_duty_at(wait_->out_until_ns());
@@ -133,7 +133,7 @@ lock_turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std:
   return c.migrates ? lock_turn::brings : lock_turn::holds;
 }
 
-/// The lock migrates at the request of ranks of other nodes here, and nowhere else.
+/// Requests of ranks of other nodes make the lock migrate only here.
 lock_turn lock_agent::take_hybrid(queued_request& c) noexcept {
   const int me = w_.team->rank;
   (void)mend(w_, me);
@@ -141,7 +141,7 @@ lock_turn lock_agent::take_hybrid(queued_request& c) noexcept {
   if (!std::exchange(c.is_noted, true)) c.migrates = note_request(w_, w_.my_block(), c.kind, false, c.late);
   if (!c.migrates) return wait_for_cpu(c, c.kind, proxy_of(c));
   const lock_turn t = wait_for_cpu(c, lock_kind::exclusive, granted_tag(c.source));
-  if (t == lock_turn::waits && c.kind == lock_kind::shared) {  // must not wait for others that hold it shared
+  if (t == lock_turn::waits && c.kind == lock_kind::shared) {  // it must not wait for others that hold it shared
     end_wait();
     c.migrates = false;
     return wait_for_cpu(c, c.kind, proxy_of(c));
@@ -220,7 +220,7 @@ void lock_agent::lose([[maybe_unused]] const queued_request& c) noexcept {
   if (duty() != manager_duty::is_the_lock) w_.my_block().lock.recoveries.fetch_add(1);  // first, see cpu_wait::missed
 }
 
-/// Handles dead holders and waiters. A rank that leaves in good order releases its locks before.
+/// Handles dead holders and waiters. A rank that leaves regularly releases its locks before.
 unsigned lock_agent::remove_dead() noexcept {
   unsigned told = turns_.remove_dead_holders(*this) + remove_dead_writer();
   if (w_.ctx->deaths() != deaths_seen_ && wait_) {
@@ -241,7 +241,7 @@ unsigned lock_agent::remove_dead_writer() noexcept {
   return turns_.fail_waiting(*this, writer);
 }
 
-/// The rank to which the lock was granted has brought it to the network word, or is dead.
+/// Clears the grant when its rank has brought the lock to the network word, or is dead.
 void lock_agent::settle_grant() noexcept {
   if (!granted_) return;
   (void)mend(w_, w_.team->rank);
@@ -249,7 +249,7 @@ void lock_agent::settle_grant() noexcept {
   if (brought || (w_.my_block().lock.state.load() & lock_away) == 0) granted_.reset();
 }
 
-/// The first in the queue waits no more.
+/// Ends the wait of the first in the queue.
 void lock_agent::end_wait() noexcept {
   if (!wait_) return;
   wait_->leave_list();
@@ -258,7 +258,7 @@ void lock_agent::end_wait() noexcept {
 }
 
 void lock_agent::close() noexcept {
-  turns_.close(*this, w_.ctx->last_failed());  // why this rank gives its window up, perhaps
+  turns_.close(*this, w_.ctx->last_failed());  // perhaps the reason why this rank gives its window up
   arriving_.clear();
 }
 
@@ -297,9 +297,9 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
       e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_contents);
     return;
   }
-  if (h.word != lock_word::request && h.word != lock_word::epoch) return;  // the window has been dropped here
+  if (h.word != lock_word::request && h.word != lock_word::epoch) return;  // the window was dropped here
   h.word = lock_word::answer;
-  // A rank that gave its window up because another had failed passes that on.
+  // If this rank gave its window up because another one had failed, the reply names that one.
   h.blamed = e.ctx().last_failed();
   h.result = lock_answer::failed;
   e.ctx().send_record(source, message::lock, h);
@@ -354,7 +354,7 @@ lock_step agent_machine::go_on() noexcept {
   return fail(status::peer_failed);
 }
 
-/// Whatever the manager has answered meanwhile: granted or not.
+/// Takes the request back, even if the manager has granted it meanwhile.
 void agent_machine::take_back() noexcept {
   if (why() == status::peer_failed) return w_.ctx->set_last_failed(w_.world_rank(target_));
   if (why() != status::job_aborted) release_by_agent(w_, target_);

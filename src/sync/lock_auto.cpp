@@ -25,7 +25,7 @@ status lock_now(window_core& w, int target, lock_kind kind) noexcept {
   return s;
 }
 
-/// The manager could not run the epoch: the lock is in the network, or this rank brings it there.
+/// Runs an epoch that the manager could not run: the lock is in network mode, or this rank brings it there.
 status run_by_network(window_core& w, int target, const deferred_epoch& epoch, lock_step answer) noexcept {
   const hybrid_stage first = after_epoch_answer(answer);
   RMA_ASSERT(first != hybrid_stage::held);
@@ -59,7 +59,7 @@ status release_epoch(window_core& w, int target, const deferred_epoch& epoch) no
 
 status release_deferred(window_core& w, int target) noexcept {
   const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
-  // An abandoned epoch does not happen.
+  // The operations of an abandoned epoch are dropped.
   const status s = w.failed() ? status::done : release_epoch(w, target, *epoch);
   end_epoch(w, target);
   return s;
@@ -90,8 +90,8 @@ void cancel_migration(window_core& w, int target) noexcept {
   tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
 }
 
-/// The CPU word still names this rank as the one that brings the lock. Another rank that would do so holds the network
-/// word first, which this rank does now.
+/// True if the CPU word still names this rank as the one that migrates the lock. Any other rank would have to hold the
+/// network word first, which this rank holds now.
 bool is_named(window_core& w, int target) noexcept {
   fabric::region_key region;
   std::uint64_t state = 0;
@@ -105,7 +105,7 @@ bool is_named(window_core& w, int target) noexcept {
 
 status migrate_to_cpu(window_core& w, int target) noexcept {
   target_state& state = w.state_of(target);
-  full_fence();  // what was stored in the epoch, before the adapter is asked
+  full_fence();  // orders the epoch's stores before the adapter's atomic
   if (const status s = leave_network(w, target); s != status::done) return s;
   state.path = lock_path::cpu;
   state.experience = found_at(state.experience, lock_place::cpu);
@@ -117,7 +117,7 @@ status migrate_to_cpu(window_core& w, int target) noexcept {
   return status::done;
 }
 
-/// The end of an epoch that went by the network.
+/// Ends an epoch whose lock was acquired by the network.
 status release_there(window_core& w, int target, lock_kind kind) noexcept {
   target_state& state = w.state_of(target);
   state.experience = after_epoch(state.experience, state.epoch_bytes);
@@ -149,7 +149,7 @@ void explain_path(target_state& state) noexcept {
 status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   target_state& state = w.state_of(target);
   state.epoch_bytes = 0;
-  // Of several threads none lets an epoch wait, see lock_two_sided.
+  // With several threads no epoch is deferred, see lock_two_sided.
   const bool deferrable = by != deferral::none && w.block_of(target) == nullptr && w.access != access_epoch::lock_all &&
                           !w.shared_by_threads;
   const auto_begin begin = begin_of(deferrable, state.experience.place);

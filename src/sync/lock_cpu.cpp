@@ -14,7 +14,7 @@ namespace {
 constexpr unsigned tries_before_listing_max = 64;
 constexpr std::uint16_t rebias_after_max = 4096;
 constexpr std::int64_t drain_ns = 1'000'000;
-constexpr std::int64_t passed_ns = 1'000'000;  ///< a rank that has slept for this time becomes the heir
+constexpr std::int64_t passed_ns = 1'000'000;  ///< a rank that has waited for this time becomes the heir
 constexpr unsigned looks_per_time = 16;
 constexpr unsigned heir_spins = 400;
 
@@ -37,26 +37,27 @@ void ring_writer(window_core& w, int target, std::uint64_t state) noexcept {
   if (holder < w.board->size()) w.board->ring_doorbell(holder);
 }
 
-/// An attempt that came too late: no hold, but the record says so, and a writer may have seen it and sleep.
+/// Clears the record of an attempt that came too late: it is no hold, but a writer may have read it as one, and sleep.
 void take_record_back(window_core& w, target_view& t) noexcept {
   if (t.record->load(std::memory_order_relaxed) == 0) return;
   t.record->exchange(0);
   ring_writer(w, rank_of(w, t), t.lock->state.load());
 }
 
-/// A counted shared lock after enough others without a writer in between: from now on readers have their records again.
+/// Restores the bias with a counted shared lock after enough others without a writer in between: from now on readers
+/// use their records again.
 bool restore_bias(target_view& t) noexcept {
   constexpr auto hold = static_cast<std::uint8_t>(lock_kind::shared);
   t.counted_locks = 0;
   if (!take_shared(t)) return false;
-  if (t.rebias_after < rebias_after_max) t.rebias_after *= 2;  // each time costs the next writer a search
+  if (t.rebias_after < rebias_after_max) t.rebias_after *= 2;  // each restoring costs the next writer a search
   if (t.record->load(std::memory_order_relaxed) != hold) return true;
   std::uint64_t found = t.lock->state.load();
   while ((found & lock_writer) == 0 && !t.lock->state.compare_exchange(found, found & ~lock_counted)) continue;
   return true;
 }
 
-/// True once no reader's record says that it holds the target's lock. The caller is the writer, so none comes in.
+/// True if no reader's record holds the target's lock. The caller is the writer, so that no reader can enter.
 bool readers_gone(window_core& w, int target) noexcept {
   for (int r = static_cast<int>(w.first); r < static_cast<int>(w.first + w.near_count()); ++r) {
     window_block* const theirs = w.block_of(r);
@@ -72,15 +73,15 @@ void wake(window_core& w, waiter_list& waiters, int index) noexcept {
   w.ring(static_cast<int>(w.first) + index);
 }
 
-/// False for a rank that computes while its ilock is pending, and for a target, which may wait for other locks than its
-/// own and be computing: somebody else gets the chance, too.
+/// False for a rank that computes while its ilock is pending, and for a target with a lock manager, which may be
+/// computing or waiting for another lock: another rank is woken as well.
 bool will_look(const window_core& w, int target, int index) noexcept {
   const int place = w.team->node_index(static_cast<int>(w.first) + index);
   return !(w.agent != nullptr && static_cast<int>(w.first) + index == target) && place >= 0 &&
          w.board->is_inside(static_cast<std::size_t>(place));
 }
 
-/// Wakes the first behind `begin` that will look, and those before it.
+/// Wakes the waiters after `begin` up to the first that will test the word.
 void wake_from(window_core& w, waiter_list& waiters, int target, std::size_t begin) noexcept {
   int next = waiters.next_after(begin);
   for (std::size_t woken = 0; next >= 0 && woken < w.near_count(); ++woken) {
@@ -94,7 +95,7 @@ void wake_next(window_core& w, int target) noexcept {
   cpu_lock& lock = *w.views[w.index_of(target)].lock;
   word64& state = lock.state;
   waiter_list waiters(w, target);
-  const std::size_t begin = lock.passes.load() % w.near_count();  // from another one each time: all get their turn
+  const std::size_t begin = lock.passes.load() % w.near_count();  // another one each time, so that all get a turn
   for (wake_stage at = wake_stage::ring; at != wake_stage::over;) {
     bool yes = false;
     switch (at) {
@@ -115,8 +116,8 @@ void drop_heir(word64& state, std::size_t index) noexcept {
   while (lock_heir_of(found) == static_cast<int>(index) && !state.compare_exchange(found, found & ~lock_heir)) continue;
 }
 
-/// A dead rank's hold on the target's lock is given back, once. True if it had one. An heir has no record of what is
-/// handed over to it, maybe after its death: its name in the word is enough.
+/// Releases a dead rank's hold on the target's lock, once. True if it had one. An heir has no record of a lock that is
+/// handed over to it, perhaps after its death: its name in the word suffices.
 bool recover_from(window_core& w, int target, int dead) noexcept {
   window_block* const theirs = w.block_of(dead);
   if (theirs == nullptr) return false;
@@ -185,7 +186,7 @@ bool cpu_wait::ready() noexcept {
   if (step()) return true;
   if (++tries_ < tries_before_listing_) return false;
   const bool woken = !list_.has(my_index());
-  list_.set(my_index());  // before the last poll: an unlock after it sees the list
+  list_.set(my_index());  // listed before the last poll: an unlock after that sees the list
   word64& state = view_.lock->state;
   if ((state.load() & lock_waiters) == 0) {
     state.fetch_or(lock_waiters);
@@ -199,13 +200,13 @@ bool cpu_wait::ready() noexcept {
 status cpu_wait::failed() noexcept {
   for (int r = static_cast<int>(w_.first); r < static_cast<int>(w_.first + w_.near_count()); ++r) {
     if (w_.team->node_index(r) < 0 || r == w_.team->rank || !w_.ctx->gone(w_.world_rank(r))) continue;
-    list_.clear(w_.index_of(r));  // or it would be woken instead of a living rank
+    list_.clear(w_.index_of(r));  // otherwise it would be woken instead of a living rank
     if (recover_from(w_, target_, r) && is_news(r)) return fail_with(w_.world_rank(r));
   }
   return w_.agent == nullptr ? status::done : failed_far();
 }
 
-// Holders on other nodes have no records here: the lock manager knows them, unless it is gone itself.
+// Holders on other nodes have no records here: the lock manager knows them, unless its rank has gone.
 status cpu_wait::failed_far() noexcept {
   if (w_.ctx->gone(w_.world_rank(target_))) return fail_with(w_.world_rank(target_));
   word64& word = view_.lock->state;
@@ -227,11 +228,11 @@ status cpu_wait::missed() noexcept {
   if (view_.lock->recoveries.load() == recoveries_) return status::done;
   for (const int r : settled(w_, target_)) {
     if (!is_news(r)) continue;
-    w_.ctx->report_lost(w_.world_rank(r));  // this rank may not have heard of the death
+    w_.ctx->report_lost(w_.world_rank(r));  // this rank may not know of the death yet
     return status::peer_failed;
   }
   if (w_.agent == nullptr || proxy_ != 0) return status::done;
-  await_news_of_death(w_);  // of a rank of another node, for which the lock manager held it
+  await_news_of_death(w_);  // of a rank of another node, for which the lock manager held the lock
   (void)w_.team->lost_member();
   return status::peer_failed;
 }
@@ -248,7 +249,8 @@ bool cpu_wait::passed_too_often(bool look_at_clock) noexcept {
     passes_ = passes;
   }
   if (passes - passes_ >= w_.ctx->config().number(knob::lock_bypasses)) return true;
-  // Time alone would make heirs of all in turn where each hand-over takes long, and nobody would be passed any more.
+  // If each hand-over takes long, time alone would make all waiters heirs in turn, and no waiter would be passed any
+  // more.
   return passes != passes_ && look_at_clock && w_.ctx->around().now_ns() - since_ns_ >= passed_ns;
 }
 
@@ -256,10 +258,10 @@ bool cpu_wait::become_heir() noexcept {
   if (my_index() >= lock_heir_max) return false;
   std::uint64_t found = view_.lock->state.load();
   if (heir_ && (lock_heir_of(found) == static_cast<int>(my_index()) || lock_held_as(found, tag()))) return false;
-  heir_ = false;  // the lock has been elsewhere meanwhile
+  heir_ = false;  // the lock has had other holders meanwhile
   while (!heir_ && (found & (lock_away | lock_heir)) == 0)
     heir_ = view_.lock->state.compare_exchange(found, lock_inherited_by(found, my_index()));
-  // Whoever holds it is soon done, mostly: an heir that has gone to sleep again would keep everybody.
+  // The holder mostly releases it soon: an heir that sleeps again would delay all ranks.
   for (unsigned i = 0; heir_ && !w_.ctx->keeps_accounts() && i < heir_spins; ++i) {
     if (take_inheritance()) return true;
     spin_pause();
@@ -267,7 +269,8 @@ bool cpu_wait::become_heir() noexcept {
   return false;
 }
 
-// It was handed over exclusively, whatever is wanted. There is no record of that: survivors find the name in the word.
+// The lock is handed over exclusively, also for a shared request. There is no record of that: survivors find the name
+// in the word.
 bool cpu_wait::take_inheritance() noexcept {
   std::uint64_t found = view_.lock->state.load();
   if (!lock_held_as(found, tag())) return false;
@@ -303,11 +306,11 @@ bool cpu_wait::step() noexcept {
     return false;
   }
   draining_ = false;
-  // Taken for a rank of another node that has died meanwhile: somebody may have freed the lock of it.
+  // If it was taken for a rank of another node that has died meanwhile, another rank may have released it.
   return proxy_ == 0 || lock_held_as(view_.lock->state.load(), tag());
 }
 
-// Readers that do not leave may wait for others that this writer keeps out: lets them in for a while.
+// Readers that do not leave may wait for others that this writer excludes: it lets these in for a while.
 void cpu_wait::withdraw_late() noexcept {
   const std::int64_t now = w_.ctx->around().now_ns();
   if (drains_since_ns_ < 0) drains_since_ns_ = now;
@@ -317,7 +320,7 @@ void cpu_wait::withdraw_late() noexcept {
   withdraw();
 }
 
-// The lock stays biased, since it may be the readers' records that hold it.
+// The lock stays biased, since readers' records may hold it.
 void cpu_wait::withdraw() noexcept {
   draining_ = false;
   std::uint64_t found = view_.lock->state.load();
@@ -326,7 +329,7 @@ void cpu_wait::withdraw() noexcept {
   wake_all(w_, target_);
 }
 
-// Beside readers that only their records name, too.
+// Takes a counted shared lock, even beside readers that hold it only by records.
 bool cpu_wait::take_counted() noexcept {
   std::uint64_t found = view_.lock->state.load();
   while (lock_admits_reader(found)) {
@@ -391,7 +394,7 @@ lock_step cpu_machine::end(status s) noexcept {
   if (s == status::done) s = wait_.missed();
   if (s != status::done && got_) release_cpu(w_, target_, kind_);
   if (wait_.has_word()) wait_.withdraw();
-  // Others that may share it, or that this rank's place in the list kept from being woken, get their turn.
+  // Wakes others that may share it, or that were not woken because this rank was in the list.
   const bool others = s != status::done || kind_ == lock_kind::shared;
   if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);
   return s == status::done ? lock_step::held : fail(s);
@@ -399,7 +402,7 @@ lock_step cpu_machine::end(status s) noexcept {
 
 namespace {
 
-/// The word that a holder of `kind` leaves behind.
+/// The word after the release by a holder of `kind`.
 std::uint64_t left_behind(const window_core& w, std::uint64_t found, lock_kind kind) noexcept {
   const int heir = kind == lock_kind::exclusive ? lock_heir_of(found) : -1;
   if (heir < 0) return lock_released(found, kind);
@@ -408,11 +411,11 @@ std::uint64_t left_behind(const window_core& w, std::uint64_t found, lock_kind k
                            : lock_handed_over(lock_tag(static_cast<std::uint32_t>(next)));
 }
 
-/// Rings the ranks that must learn that a holder has left this word behind.
+/// Rings the ranks that have to see the word after a release.
 void call_next(window_core& w, int target, std::uint64_t left) noexcept {
   if ((left & lock_writer) != 0) return ring_writer(w, target, left);
   if ((left & lock_waiters) == 0) return;
-  w.views[w.index_of(target)].lock->passes.fetch_add(1);  // once for each that is woken: see wake_next
+  w.views[w.index_of(target)].lock->passes.fetch_add(1);  // once for each woken rank: see wake_next
   wake_next(w, target);
 }
 
@@ -420,7 +423,7 @@ void call_next(window_core& w, int target, std::uint64_t left) noexcept {
 
 void take_back_first_use(window_core& w, int target) noexcept {
   if (w.shared_by_threads || target < 0 || target >= w.size() || w.is_far(target))
-    return;  // shared by threads: no call is inlined
+    return;  // with several threads no call is inlined
   target_view& t = w.views[w.index_of(target)];
   if (t.lock != nullptr && t.held == 0) take_record_back(w, t);
 }
@@ -456,7 +459,7 @@ void release_proxy(window_core& w, lock_kind kind, std::uint64_t proxy) noexcept
   std::uint64_t found = state.load();
   std::uint64_t left = 0;
   do {
-    if (kind == lock_kind::exclusive && !lock_held_as(found, proxy)) return;  // a waiter has given it back
+    if (kind == lock_kind::exclusive && !lock_held_as(found, proxy)) return;  // a waiter has released it
     left = left_behind(w, found, kind);
   } while (!state.compare_exchange(found, left));
   call_next(w, target, left);

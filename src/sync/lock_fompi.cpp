@@ -14,11 +14,11 @@
 namespace rma::detail {
 namespace {
 
-constexpr int master = 0;  ///< of the team: where the global word is
+constexpr int master = 0;  ///< the team's rank with the global word
 constexpr unsigned recovery_tries = 32;
 constexpr std::int64_t backoff_first_ns = 1'000;
 constexpr std::int64_t backoff_max_ns = 1'000'000;
-/// After a death, a word that does not change for this time may count dead holders, which cannot be identified.
+/// After a death, a word that does not change for this time may count unidentifiable dead holders.
 constexpr std::int64_t still_ns = 500'000'000;
 
 remote_word local_word(window_core& w, int target) noexcept {
@@ -32,7 +32,7 @@ fompi_want wanted(lock_kind kind) noexcept {
   return kind == lock_kind::shared ? fompi_want::shared : fompi_want::exclusive;
 }
 
-/// Drives the steps: asks the adapter, passes the pauses, sees to the dead.
+/// Drives the steps: posts the atomics, waits in pauses, and handles deaths.
 class fompi_machine final : public lock_machine {
  public:
   fompi_machine(window_core& w, int target, lock_kind kind) noexcept : fompi_machine(w, target, wanted(kind)) {}
@@ -47,7 +47,7 @@ class fompi_machine final : public lock_machine {
     return asks() ? word_of(request_of(a_)).is_answered() : w_.ctx->around().now_ns() >= next_ns_;
   }
   [[nodiscard]] std::int64_t resumes_at_ns() const noexcept override { return asks() ? by_message : next_ns_; }
-  /// The fabric ends every request. A writer that is suspected is left alone until its word has been looked at again.
+  /// The fabric ends every request. A suspected writer is not declared dead before its word has been read again.
   status failed() noexcept override {
     if (asks()) return status::done;
     const status s = lost();
@@ -69,7 +69,7 @@ class fompi_machine final : public lock_machine {
     pause_ns_ = std::min(2 * pause_ns_, backoff_max_ns);
     return lock_step::not_yet;
   }
-  /// Leaves nothing in the words: nothing of this rank, and nothing of a dead one that can be named.
+  /// Removes the holds of this rank, and of a dead rank that can be identified, from the words.
   void take_back() noexcept override {
     finish_request();
     if (why() == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
@@ -82,7 +82,7 @@ class fompi_machine final : public lock_machine {
   [[nodiscard]] bool asks() const noexcept { return local_.asks() || (global_ && global_->asks()); }
   remote_word& global() noexcept { return global_ ? *global_ : global_.emplace(global_word(w_)); }
   remote_word& word_of(const fompi_request& r) noexcept { return r.global ? global() : local_; }
-  /// One request, or the answer to it: `done`. `posted`: it is not there yet.
+  /// Posts a request or takes its result. `posted` means that the result is not available yet.
   status ask() noexcept {
     const fompi_request r = request_of(a_);
     std::uint64_t old = 0;
@@ -100,9 +100,9 @@ class fompi_machine final : public lock_machine {
     take_back();
     return s;
   }
-  /// The others would wait for ever.
+  /// True if the request must succeed, since the others would wait for ever.
   [[nodiscard]] bool must() const noexcept { return a_.phase == fompi_phase::withdrawing; }
-  /// The request that was begun is done.
+  /// Waits for the end of a pending request.
   void finish_request() noexcept {
     if (!asks()) return;
     const fompi_request r = request_of(a_);
@@ -117,7 +117,8 @@ class fompi_machine final : public lock_machine {
     now_recovered_ = fompi_recoveries(old);
     if (fompi_writer_of(old) >= 0 && now_recovered_ == recoveries_) holder_ = fompi_writer_of(old);
   }
-  /// `revoked`; `peer_failed` if the writer that was seen, or whoever has a word, is gone, or who is counted may be.
+  /// Returns `revoked`, or `peer_failed` if the seen writer or a rank with one of the words has gone, or a counted
+  /// holder may have.
   status lost() noexcept {
     if (const status s = w_.revocation(); s != status::done) return s;
     const int holder = writer();
@@ -132,14 +133,14 @@ class fompi_machine final : public lock_machine {
     return w_.ctx->around().now_ns() - since_ns_ > still_ns ? w_.team->lost_member() : status::done;
   }
   [[nodiscard]] int writer() const noexcept { return a_.phase == fompi_phase::blocked ? fompi_writer_of(a_.seen) : -1; }
-  /// A rank that is gone may have let go before: true if the word is to be looked at once more.
+  /// A rank that has gone may have released the lock before: true if the word is to be read once more.
   bool suspect(status s) noexcept {
     const int holder = writer();
     if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
     suspected_ = holder;
     return true;
   }
-  /// Another waiter has given a dead writer's hold back meanwhile: it is news for this one, too.
+  /// True if another waiter has released a dead writer's hold meanwhile, which this rank must report as well.
   [[nodiscard]] bool missed() noexcept {
     if (now_recovered_ == recoveries_) return false;
     await_news_of_death(w_);
@@ -150,7 +151,7 @@ class fompi_machine final : public lock_machine {
     const int dead = writer();
     if (dead < 0 || !w_.ctx->gone(dead) || w_.ctx->gone(peer_)) return;
     std::uint64_t found = a_.seen;
-    // Readers may come in between.
+    // Readers may change the word in between.
     for (unsigned tries = 0; tries < recovery_tries && fompi_writer_of(found) == dead; ++tries) {
       std::uint64_t old = 0;
       if (local_.ask({false, found, fompi_recovered(found)}, old) != status::done) return;
@@ -164,19 +165,19 @@ class fompi_machine final : public lock_machine {
 
   window_core& w_;
   remote_word local_;
-  std::optional<remote_word> global_{};  ///< once it is asked for
+  std::optional<remote_word> global_{};  ///< made at first use
   int peer_;
   int first_;
   fompi_attempt a_;
-  std::int64_t next_ns_ = 0;  ///< when the pause is over
+  std::int64_t next_ns_ = 0;  ///< end of the pause
   std::int64_t pause_ns_ = backoff_first_ns;
-  std::int64_t since_ns_ = 0;        ///< the word that keeps it out has been as it is
-  std::uint64_t recoveries_ = 0;     ///< in the local word when it was seen first
-  std::uint64_t now_recovered_ = 0;  ///< and last
+  std::int64_t since_ns_ = 0;        ///< time since which the blocking word has not changed
+  std::uint64_t recoveries_ = 0;     ///< of the local word at its first reading
+  std::uint64_t now_recovered_ = 0;  ///< of the local word at its last reading
   int holder_ = -1;                  ///< the last writer
-  int suspected_ = -1;               ///< a writer that is gone
-  bool seen_ = false;                ///< the local word has been
-  bool has_to_look_ = false;         ///< a rank is suspected to be dead
+  int suspected_ = -1;               ///< a writer that has gone
+  bool seen_ = false;                ///< the local word has been read
+  bool has_to_look_ = false;         ///< a suspected rank's word is to be read again
 };
 
 }  // namespace
@@ -190,7 +191,7 @@ std::unique_ptr<lock_machine> begin_fompi(window_core& w, int target, lock_kind 
 }
 
 status release_fompi(window_core& w, int target, lock_kind kind) noexcept {
-  full_fence();  // what was stored in the epoch, before the adapter is asked
+  full_fence();  // orders the epoch's stores before the adapter's atomic
   std::uint64_t old = 0;
   const bool shared = kind == lock_kind::shared;
   const status s = local_word(w, target).add(std::uint64_t{0} - (shared ? 1 : fompi_hold(w.ctx->rank())), old);
@@ -205,7 +206,7 @@ status lock_fompi_all(window_core& w) noexcept {
 }
 
 status release_fompi_all(window_core& w) noexcept {
-  full_fence();  // what was stored in the epoch, before the adapter is asked
+  full_fence();  // orders the epoch's stores before the adapter's atomic
   std::uint64_t old = 0;
   return global_word(w).add(std::uint64_t{0} - fompi_one_all, old);
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int64_t retry_first_ns = 1'000;
 constexpr std::int64_t retry_max_ns = 200'000;
 
-/// The CPU word names the rank that acts next, and has the mark of waiters.
+/// Makes the CPU word name the rank that acts next, and keeps the mark of waiters.
 void set_cpu_word(window_core& w, int target, std::uint64_t next) noexcept {
   word64& state = w.views[w.index_of(target)].lock->state;
   std::uint64_t found = state.load();
@@ -65,7 +65,7 @@ void hybrid_machine::enter(hybrid_stage next) noexcept {
     case hybrid_stage::network_only: at_ = &places_.emplace<network_machine>(w_, target_, kind_); break;
     case hybrid_stage::moving: {
       network_machine& m = places_.emplace<network_machine>(w_, target_, lock_kind::exclusive);
-      if (kind_ == lock_kind::shared) m.only_once();  // must not wait for others that hold it shared
+      if (kind_ == lock_kind::shared) m.only_once();  // it must not wait for others that hold it shared
       at_ = &m;
       break;
     }
@@ -85,7 +85,7 @@ void hybrid_machine::stay() noexcept {
   if (at_ != nullptr) at_->stay();
 }
 
-/// Whoever moves the lock acts next, or is found dead.
+/// Pauses until the rank that moves the lock has acted, or is found dead.
 void hybrid_machine::pause() noexcept {
   next_ns_ = w_.ctx->around().now_ns();
   if (w_.block_of(target_) != nullptr && mend(w_, target_)) return;
@@ -132,12 +132,12 @@ lock_step hybrid_machine::go_on() noexcept {
   }
 }
 
-/// This rank holds the network word exclusively: it is the one to act next.
+/// Called when this rank holds the network word exclusively, so that it acts next.
 lock_step hybrid_machine::mark_migrating() noexcept {
   word64& state = w_.views[w_.index_of(target_)].lock->state;
   std::uint64_t found = state.load();
   do {
-    if ((found & lock_away) == 0) {  // cannot be, unless memory was overwritten
+    if ((found & lock_away) == 0) {  // impossible unless memory was overwritten
       (void)release_network(w_, target_, lock_kind::exclusive);
       return lock_step::failed;
     }
@@ -153,7 +153,7 @@ lock_step hybrid_machine::leave_network_word() noexcept {
   return s == status::posted ? lock_step::not_yet : arrive(s);
 }
 
-/// The network word says "away", unless that has failed: the CPU word becomes this rank's hold.
+/// Makes the CPU word this rank's hold; the network word is "away" now, unless that has failed.
 lock_step hybrid_machine::arrive(status left) noexcept {
   if (left != status::done) {
     left_ = left;
@@ -179,7 +179,8 @@ void hybrid_machine::take_back() noexcept {
   if (arrive(s) == lock_step::held) release_cpu(w_, target_, kind_);
 }
 
-/// A rank of another node learns of the lock here. Times mean something if it has done nothing but wait.
+/// Updates the experience of a rank of another node with the lock. Times are meaningful only if it did nothing but
+/// wait.
 void hybrid_machine::note(lock_step s) noexcept {
   lock_experience& known = w_.state_of(target_).experience;
   if (stage_ == hybrid_stage::manager) note_answer(s);
@@ -206,7 +207,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool home
   const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
   const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
-  // Locks that were lost to a rank without neighbors count at once.
+  // Locks lost to a rank without neighbors count at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
   const migration_ledger before{words.benefit.load(std::memory_order_relaxed),
@@ -214,7 +215,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool home
                                 words.local_streak.load(std::memory_order_relaxed), false};
   const migration_ledger after =
       accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_price_min, weight);
-  // Ranks that write at the same time lose a count: it is a wager anyway.
+  // Concurrent writers may lose a count, which is acceptable in a heuristic.
   if (after.benefit != before.benefit) words.benefit.store(after.benefit);
   if (after.migration_cost != before.migration_cost) words.migration_cost.store(after.migration_cost);
   if (after.local_streak != before.local_streak) words.local_streak.store(after.local_streak);
@@ -241,13 +242,13 @@ void set_home(window_core& w, lock_home home) noexcept {
 }
 
 status release_hybrid(window_core& w, int target, lock_kind kind) noexcept {
-  // Back to what an inlined lock is, which says nothing.
+  // Resets the path to that of inlined locks, which do not set it.
   switch (std::exchange(w.state_of(target).path, lock_path::cpu)) {
     case lock_path::cpu: release_cpu(w, target, kind); return status::done;
     case lock_path::agent: release_by_agent(w, target); return status::done;
     case lock_path::network: break;
   }
-  full_fence();  // what was stored in the epoch, before the adapter is asked
+  full_fence();  // orders the epoch's stores before the adapter's atomic
   return release_network(w, target, kind);
 }
 

@@ -7,7 +7,7 @@
 namespace rma::detail {
 namespace {
 
-/// Until a step may lead on. `done`, or why none will.
+/// Waits until a step may make progress. Returns `done`, or the reason why none can.
 status rest(window_core& w, lock_machine& m, long_wait& whole) noexcept {
   const window_unlock_guard out(w);
   const std::int64_t at_ns = m.resumes_at_ns();

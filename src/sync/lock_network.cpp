@@ -18,11 +18,12 @@ constexpr std::int64_t pause_first_ns = 1'000;
 constexpr std::int64_t pause_max_ns = 1'000'000;
 constexpr std::int64_t pause_still_ns = 2 * pause_max_ns;  ///< while the word does not change
 constexpr std::int64_t yield_max_ns = pause_still_ns;      ///< all waiters have polled by then
-constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer keeps readers out for so long while it waits for others
+constexpr std::int64_t drain_first_ns = 200'000;  ///< a writer excludes readers for so long while it waits for others
 constexpr std::int64_t drain_max_ns = 10'000'000;
-constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and lets them in for so long
+constexpr std::int64_t withdrawn_ns = 4 * pause_max_ns;  ///< and admits them for so long
 constexpr std::int64_t long_held_ns = 100'000'000;
-/// After a death, a word that stands still for so long may hold names of the dead that cannot be told apart.
+/// After a death, a word that does not change for so long may have several holders, of which a dead one cannot be
+/// identified.
 constexpr std::int64_t still_ns = 500'000'000;
 
 }  // namespace
@@ -71,7 +72,7 @@ lock_step network_machine::go_on() noexcept {
   }
 }
 
-/// One request, or the answer to it: `done`. `posted`: it is not there yet.
+/// Posts a request or takes its result. `posted` means that the result is not available yet.
 status network_machine::ask() noexcept {
   std::uint64_t old = 0;
   const status s = word_.ask_soon(request_of(a_), must(), old);
@@ -91,7 +92,7 @@ lock_step network_machine::end(status why) noexcept {
   return s;
 }
 
-/// The request that was begun is done; and the lock, which is nowhere until this rank has brought it, is brought.
+/// Waits for the end of a pending request, and completes the migration of a lock that this rank is bringing.
 void network_machine::finish_request() noexcept {
   std::uint64_t old = 0;
   status s = status::not_yet;
@@ -103,15 +104,15 @@ void network_machine::finish_request() noexcept {
   if (s == status::done) a_ = step(a_, old);
 }
 
-/// Called when no rank has come: the one that wanted the lock has given up, or is dead.
+/// True if this rank has yielded for long enough: the rank that wanted the lock has given up, or is dead.
 bool network_machine::yielded_enough() noexcept {
   if (a_.phase != network_phase::yielding || w_.ctx->around().now_ns() < yields_until_ns_) return false;
   a_.phase = network_phase::entering;
   return true;
 }
 
-/// A writer that readers do not leave to lets the others in for a while: they may wait for each other at other
-/// targets, each holding what another writer waits for.
+/// A writer for which readers do not leave admits others for a while: ranks may wait for each other at several targets,
+/// each holding a lock that another one waits for.
 bool network_machine::withdraws() noexcept {
   const std::int64_t now = w_.ctx->around().now_ns();
   if (a_.phase != network_phase::draining) {
@@ -127,7 +128,7 @@ bool network_machine::withdraws() noexcept {
   return true;
 }
 
-/// A look costs a wake-up: fewer where one rank keeps the lock for long.
+/// Each reading of the word costs a wake-up: they are rarer if one rank holds the lock for long.
 void network_machine::pause(std::int64_t time_ns) noexcept {
   const std::int64_t now = w_.ctx->around().now_ns();
   next_ns_ = now + pause_of_contender(w_, time_ns);
@@ -150,7 +151,7 @@ void network_machine::observe(std::uint64_t before, std::uint64_t old) noexcept 
     holder_ = network_only_holder(others());
 }
 
-/// The fabric ends every request. A rank that is suspected is left alone until the word has been looked at again.
+/// The fabric ends every request. A suspected rank is not declared dead before the word has been read again.
 status network_machine::failed() noexcept {
   if (word_.asks()) return status::done;
   const status s = lost();
@@ -158,7 +159,7 @@ status network_machine::failed() noexcept {
   return has_to_look_ ? status::done : s;
 }
 
-/// `revoked`; `peer_failed` if a holder that was seen, or the target, is gone, or may be.
+/// Returns `revoked`, or `peer_failed` if the seen holder or the target has gone, or an unidentified holder may have.
 status network_machine::lost() noexcept {
   if (const status s = w_.revocation(); s != status::done) return s;
   const int holder = network_only_holder(others());
@@ -168,12 +169,12 @@ status network_machine::lost() noexcept {
     return status::peer_failed;
   }
   const bool for_readers =
-      w_.lock_row->duty == manager_duty::counts_readers && holder == peer_;  // of whom one may be dead
+      w_.lock_row->duty == manager_duty::counts_readers && holder == peer_;  // one of which may be dead
   const bool still = (network_holders(others()) > 1 || for_readers) && w_.ctx->around().now_ns() - since_ns_ > still_ns;
   return still ? w_.team->lost_member() : status::done;
 }
 
-/// A rank that is gone may have let go before: true if the word is to be looked at once more.
+/// A rank that has gone may have released the lock before: true if the word is to be read once more.
 bool network_machine::suspect(status s) noexcept {
   const int holder = network_only_holder(others());
   if (s != status::peer_failed || holder < 0 || holder == suspected_ || w_.ctx->gone(peer_)) return false;
@@ -181,7 +182,7 @@ bool network_machine::suspect(status s) noexcept {
   return true;
 }
 
-/// Another waiter has given a dead rank's hold back meanwhile: it is news for this one, too.
+/// True if another waiter has released a dead rank's hold meanwhile, which this rank must report as well.
 bool network_machine::missed() noexcept {
   if (network_recoveries(a_.seen) == recoveries_) return false;
   await_news_of_death(w_);
@@ -189,7 +190,7 @@ bool network_machine::missed() noexcept {
   return true;
 }
 
-/// Leaves nothing in the word: nothing of this rank, and nothing of a dead one that can be named.
+/// Removes the holds of this rank, and of a dead rank that can be identified, from the word.
 void network_machine::take_back() noexcept {
   finish_request();
   if (why() == status::peer_failed && !w_.ctx->config().is(knob::lock_recovery, "off")) recover();
@@ -203,7 +204,7 @@ void network_machine::recover() noexcept {
   const bool writer = (others() & network_writer) != 0;
   const std::uint64_t hold = network_hold(dead, writer ? lock_kind::exclusive : lock_kind::shared);
   std::uint64_t found = a_.seen;
-  // Others may take their holds back in between.
+  // Others may change the word in between.
   for (unsigned tries = 0; tries < recovery_tries; ++tries) {
     std::uint64_t old = 0;
     const std::uint64_t rest = network_in_word(a_.phase) ? found - a_.hold : found;

@@ -22,7 +22,7 @@ template <class Machine>
 std::unique_ptr<lock_machine> begin_by(window_core& w, int target, lock_kind kind, status&) {
   return std::make_unique<Machine>(w, target, kind);
 }
-/// Locks are taken in the order of the program's calls: those that were left for later come before.
+/// Locks are acquired in the order of the program's calls: deferred ones come first.
 template <class Machine>
 std::unique_ptr<lock_machine> begin_after_deferred(window_core& w, int target, lock_kind kind, status& failed) {
   failed = send_deferred_before(w, -1);
@@ -53,7 +53,7 @@ status unlock_cpu(window_core& w, int target, lock_kind kind) noexcept {
 // ---- network: the word; or, scheme "agent", readers by the lock manager ---------------------------------------------
 
 status unlock_network(window_core& w, int target, lock_kind kind) noexcept {
-  full_fence();  // what was stored in the epoch, before the adapter is asked
+  full_fence();  // orders the epoch's stores before the adapter's atomic
   return release_network(w, target, kind);
 }
 lock_path path_network(const window_core&, int, lock_kind) noexcept { return lock_path::network; }

@@ -49,7 +49,7 @@ class epoch_pieces {
 
 constexpr std::size_t framing_bytes = sizeof(lock_header) + sizeof(std::uint32_t);
 
-/// For the trace.
+/// The reason of a deferral, for the trace.
 const char* why_deferred(bool by_auto, deferral by) noexcept {
   switch (by) {
     case deferral::none: break;
@@ -94,7 +94,7 @@ status send_deferred_before(window_core& w, int target) noexcept {
   while (!w.deferred.empty() && w.deferred.front() != target) {
     const int first = w.deferred.front();
     if (const status s = send_deferred(w, first); s != status::done) return s;
-    // Later operations of this epoch may go another way than these messages, and must not overtake them.
+    // Later operations of this epoch may use another protocol than these messages, and must not overtake them.
     if (const status s = complete_target(w, first); s != status::done) return s;
   }
   return status::done;
@@ -115,7 +115,8 @@ std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
 }
 
 status lock_two_sided(window_core& w, int target, lock_kind kind, deferral by) noexcept {
-  // Of several threads none asks for what another one wants: its own thread is not at hand to let go of it.
+  // With several threads no lock is deferred: another thread might acquire it while its own thread is not there to
+  // release it.
   if (w.shared_by_threads) return lock_by<agent_machine>(w, target, kind);
   if (by == deferral::none || target == w.team->rank) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;
@@ -132,7 +133,7 @@ status release_two_sided(window_core& w, int target) noexcept {
     return status::done;
   }
   const std::unique_ptr<deferred_epoch> epoch = take_deferred(w, target);
-  // An abandoned epoch does not happen.
+  // The operations of an abandoned epoch are dropped.
   const status s = w.failed() ? status::done : await_epoch(w, target, *epoch, 0).why;
   end_epoch(w, target);
   return s;

@@ -16,7 +16,7 @@
 namespace rma::detail {
 namespace {
 
-/// The fabric that reaches the lock words of targets is the one between nodes if there is one.
+/// The fabric for the lock words of targets: the one between nodes, if there is one.
 const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
   return w.ctx->wide() != nullptr ? w.ctx->wide()->caps() : w.ctx->node().caps();
 }
@@ -30,7 +30,7 @@ void choose_policy(window_core& w) {
   w.policy_threshold = by_setting.threshold;
 }
 
-/// Policy "native" where atomics of the network need the target's processor.
+/// True for policy "native" if atomics of the network need the target's processor.
 bool stays_in_memory(const window_core& w) noexcept {
   return w.policy == lock_policy::native && !lock_fabric(w).one_sided;
 }
@@ -51,12 +51,12 @@ void choose_scheme(window_core& w) {
   }
 }
 
-/// By the lock of an open lock_all epoch.
+/// True if the lock of an open lock_all epoch covers the targets.
 bool is_held_already(const window_core& w) noexcept {
   return w.access == access_epoch::lock_all && w.lock_row->lock_all != nullptr;
 }
 
-/// LockCounts leaves out what is taken in memory alone.
+/// LockCounts excludes locks that are taken only in memory.
 bool is_counted(const window_core& w, int target) noexcept {
   return w.lock_row->duty != manager_duty::takes_for_far || !maps_lock(w, target);
 }
@@ -84,7 +84,7 @@ status choose_lock(window_core& w, std::string& why_not) {
   w.locks_why = w.hints.lock != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
   if (wished == lock_protocol::automatic) {
     const bool atomics = lock_fabric(w).atomics;
-    // Where the target's processor does the fabric's atomics, nothing is gained by sending them one after the other.
+    // If the target's processor carries out the fabric's atomics, nothing is gained by sending them one by one.
     w.manager_first = w.ctx->wide() != nullptr && !lock_fabric(w).one_sided;
     w.defers_far = !memory && atomics && w.ctx->wide() != nullptr && (w.intranode || w.manager_first);
     w.locks = memory || !atomics ? lock_protocol::cpu : w.defers_far ? lock_protocol::hybrid : lock_protocol::network;
@@ -180,7 +180,7 @@ status finish_release(window_core& w, int target) noexcept {
   operation_record* const started = std::exchange(far.releasing, nullptr);
   if (started == nullptr) return release_lock(w, target, lock_kind::shared);
   if (w.defers_far && far.deferrable != deferral::none) far.experience = after_epoch(far.experience, far.epoch_bytes);
-  far.path = lock_path::cpu;  // what an inlined lock is, which says nothing
+  far.path = lock_path::cpu;  // the path of inlined locks, which do not set it
   return finish_release_network(w, target, started);
 }
 

@@ -19,7 +19,7 @@
 namespace rma::detail {
 namespace {
 
-/// A fence epoch in which nothing is under way ends where a lock begins, as in MPI.
+/// A fence epoch without operations ends where a lock begins, as in MPI.
 status leave_fence(window_core& w) noexcept {
   if (w.access == access_epoch::none) return status::done;
   if (w.access != access_epoch::fence || w.used_since_fence()) return status::wrong_epoch;
@@ -40,19 +40,19 @@ void close_target(window_core& w, int target) noexcept {
   window_core::close(t);
 }
 
-/// A lock() or lock_all() with these promises may be left for later by this.
+/// The deferral of a lock() or lock_all() with these assertions.
 deferral deferral_of(const window_core& w, assertion promises) noexcept {
   return has(promises, assertion::deferrable) ? deferral::call : w.deferrable;
 }
 
-/// Of an epoch that is closed; `held` is what it was held as.
+/// Releases the lock of a closed epoch; `held` is the kind of its hold.
 status give_back(window_core& w, int target, std::uint8_t held) noexcept {
   if (held != held_unchecked) return release_lock(w, target, static_cast<lock_kind>(held));
-  full_fence();  // as an unlock is one
+  full_fence();  // an unlock is a full fence
   return status::done;
 }
 
-/// The end of a lock_all epoch that has taken no lock.
+/// Ends a lock_all epoch that has taken no lock.
 void close_unchecked(window_core& w) noexcept {
   w.far_open = 0;
   for (const int target : std::exchange(w.far_used, {})) w.far(target).held = 0;
@@ -64,13 +64,13 @@ int rank_of(const window_core& w, const target_view& t) noexcept {
   return static_cast<int>(w.first) + static_cast<int>(&t - w.targets);
 }
 
-/// Completes what has to be over before its target's lock is let go of.
+/// Completes operations that must be complete before their target's lock is released.
 status complete_unfollowed(window_core& w) noexcept {
   status result = status::done;
   for (const int target : w.dirty) {  // all at once, then wait
     if (!release_follows_writes(w, target)) ask_placed(w, target);
   }
-  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+  for (std::size_t i = w.dirty.size(); i-- > 0;) {  // complete targets leave the list
     const int target = w.dirty[i];
     if (release_follows_writes(w, target)) continue;
     if (const status s = complete_target(w, target); s != status::done) result = s;
@@ -85,7 +85,7 @@ status let_go_of_far(window_core& w, int target) noexcept {
   return completed != status::done ? completed : s;
 }
 
-/// The end of a lock_all epoch. In memory one fence serves all targets.
+/// Ends a lock_all epoch. One memory fence serves all mapped targets.
 status let_go_of_all(window_core& w) noexcept {
   status result = status::done;
   if (w.unchecked != 0) {
@@ -94,7 +94,7 @@ status let_go_of_all(window_core& w) noexcept {
   }
   w.far_open = 0;
   const std::vector<int> far_used = std::exchange(w.far_used, {});
-  if (!far_used.empty()) full_fence();  // what was stored in the epoch, before the adapter is asked
+  if (!far_used.empty()) full_fence();  // orders the epoch's stores before the adapter's atomic
   for (const int target : far_used) {
     w.far(target).held = 0;
     start_release(w, target);
@@ -125,7 +125,7 @@ status send_to_one(window_core& w, int target) noexcept {
   return epoch == nullptr || epoch->count == 0 ? status::done : send_deferred(w, target);
 }
 
-/// An epoch with a flush in it is not one to send as a whole.
+/// Notes an epoch with a flush, which is not suited to be sent as a whole.
 void keep_apart(window_core& w, int target) noexcept {
   if (w.defers_far) w.state_of(target).epoch_bytes += deferral_bytes_max + 1;
 }
@@ -140,8 +140,8 @@ status flush_one(window_core& w, int target) noexcept {
   return s;
 }
 
-// The handler protocol copies what goes out, so that only results are left to wait for; they come with the
-// acknowledgement that a flush waits for. What is in the target's memory by then is not asked.
+// The handler protocol copies outgoing data, so that only results must be waited for; they arrive with the
+// acknowledgement that a flush waits for. Placement at the target is not requested.
 status flush_one_locally(window_core& w, int target) noexcept {
   const status s = complete_locally(w, target);
   if (target_view* const t = w.view_at(target); t != nullptr && t->held != 0) t->flushable = w.inline_sync;
@@ -168,7 +168,7 @@ bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held, statu
     return false;
   }
   const lock_header leave = leave_message(w, target);
-  w.state_of(target).path = lock_path::cpu;  // what an inlined lock is, which says nothing
+  w.state_of(target).path = lock_path::cpu;  // the path of inlined locks, which do not set it
   return issue_with_rider(w, target, {message::lock, std::as_bytes(std::span(&leave, 1))});
 }
 
@@ -176,7 +176,7 @@ bool is_wanted(const window_core& w, int target) noexcept {
   return std::find(w.wanted.begin(), w.wanted.end(), target) != w.wanted.end();
 }
 
-// An epoch without operations has nothing to send.
+// Sends deferred epochs. One without operations has nothing to send.
 status send_waiting(window_core& w, int target) noexcept {
   if (w.deferred.empty()) return status::done;
   if (target >= 0) return send_to_one(w, target);
@@ -220,7 +220,7 @@ status unlock_slow(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
   const entry_scope in(w, call::unlock, target);
   if (target < 0 || target >= w.size()) return status::bad_rank;
-  if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be asking for it now
+  if (const status s = await_claim(w, target); s != status::done) return s;  // another thread may be acquiring it now
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   status failed = status::done;
@@ -252,13 +252,13 @@ status lock_all_slow(window_view& view, assertion promises) noexcept {
   if (const status s = leave_fence(w); s != status::done) return s;
   const bool checked = !has(promises, assertion::no_check);
   if (const status s = checked ? acquire_all(w) : status::done; s != status::done) return s;
-  if (w.locks_open != 0 || w.access != access_epoch::none) {  // another thread has been here meanwhile
+  if (w.locks_open != 0 || w.access != access_epoch::none) {  // another thread has opened an epoch meanwhile
     if (checked) (void)release_all(w);
     return status::wrong_epoch;
   }
   set_access(w, access_epoch::lock_all);
   w.unchecked = checked ? 0 : 1;
-  w.far_open = w.unchecked;  // no inlined unlock_all
+  w.far_open = w.unchecked;  // prevents an inlined unlock_all
   w.all_deferrable = deferral_of(w, promises);
   w.allow_locks(false);
   return status::done;
@@ -284,7 +284,8 @@ status touch(window_core& w, int target) noexcept {
 
 namespace {
 
-/// The locks of other nodes' ranks whose ends go with what is held for them: unlock_all need not let go of these.
+/// Releases the locks of other nodes' ranks whose releases are sent with the operations held for them: unlock_all need
+/// not release these.
 status unlock_far_with_aggregates(window_core& w) noexcept {
   if (w.unchecked != 0 || !w.schedule.on()) return status::done;
   status result = status::done;
@@ -391,7 +392,7 @@ status sync(window_view& view) noexcept {
 
 namespace {
 
-/// False once the window's own unlock has closed it.
+/// False if the window's own unlock has closed it.
 bool is_epoch_open(const window_core& w, int target) noexcept {
   return target < 0 ? w.access == access_epoch::lock_all : w.held(target) != 0;
 }
@@ -418,7 +419,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
   set_access(w, access_epoch::none);
 }
 
-// Operations under way are completed before the lock is given back: others see the epoch's operations behind it or
+// Pending operations are completed before the lock is released: others see the epoch's operations after the release or
 // never.
 void leave_epoch(window_view& view, int target) noexcept {
   if (!is_left_by_refusal()) return abandon_epoch(view, target);

@@ -34,7 +34,7 @@ bool holds_any(const window_core& w, int target) noexcept {
                      [&](const own_range& each) { return each.target == target; });
 }
 
-/// Tells the target of all members that are dead: one of them may have held what this rank waits for.
+/// Reports all dead members to the target: one of them may have held the range that this rank waits for.
 void tell_deaths(window_core& w, int target) noexcept {
   for (int r = 0; r < w.size(); ++r) {
     if (!w.ctx->dead(w.world_rank(r))) continue;
@@ -46,7 +46,7 @@ void tell_deaths(window_core& w, int target) noexcept {
   }
 }
 
-/// Waits for the target's answer to a request that was sent.
+/// Waits for the target's reply to a request.
 status await_answer(window_core& w, int target, std::uint32_t ticket) noexcept {
   const int peer = w.world_rank(target);
   bool granted = false;
@@ -91,7 +91,7 @@ status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t o
   if (first) {
     if (const status s = lock(view, lock_kind::shared, target, assertion::none); s != status::done) return s;
   }
-  w.ranges.held.push_back(mine);  // before it is granted: another thread's range needs the target's lock, too
+  w.ranges.held.push_back(mine);  // before the grant: another thread's range needs the target's lock, too
   {
     const std::lock_guard guard(w.ctx->lock());
     send_range_news(w, target, range_news::request, mine.entry);
@@ -117,7 +117,7 @@ status unlock_range(window_view& view, int target, std::uint64_t offset, std::ui
   });
   if (at == held.end()) return status::not_locked;
   const range_entry released = at->entry;
-  const bool open = w.held(target) != 0;  // unlock of the whole target ends the epoch, but gives no range back
+  const bool open = w.held(target) != 0;  // unlock of the whole target ends the epoch, but releases no range
   const status flushed = open ? flush(view, target) : status::not_locked;
   std::erase_if(held, [&](const own_range& each) { return each.entry.ticket == released.ticket; });
   {

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::int64_t revoke_first_ns = 2'000;
 constexpr std::int64_t revoke_max_ns = 1'000'000;
-constexpr std::int64_t yield_ns = 1'000'000;       ///< a writer that waits has looked by then
-constexpr std::int64_t readers_turn_ns = 500'000;  ///< readers come in, or stay out for a writer
+constexpr std::int64_t yield_ns = 1'000'000;       ///< a waiting writer has read the word by then
+constexpr std::int64_t readers_turn_ns = 500'000;  ///< the turn of readers, or of a writer
 
-/// Phases that end by themselves.
+/// True for phases that end by time.
 constexpr bool has_turns(readers_phase p) noexcept {
   return p == readers_phase::pausing || p == readers_phase::held || p == readers_phase::closed;
 }
@@ -47,7 +47,7 @@ bool reader_hold::advance(bool read, bool asked) noexcept {
   return changed;
 }
 
-/// Takes the adapter's answer, if it has come.
+/// Takes the result of the adapter's atomic, if it is available.
 bool reader_hold::collect() noexcept {
   if (under_way_ == nullptr || under_way_->over.load() == 0) return false;
   operation_record& op = *under_way_;
@@ -57,13 +57,13 @@ bool reader_hold::collect() noexcept {
     r_ = step(r_, op.value);
   } else if (stopped_) {
     r_.phase = readers_phase::none;
-  }  // else once more
+  }  // else it is repeated
   w_.team->rt->ops->free_operation(op);
   if (r_.phase != before) set_turn();
   return true;
 }
 
-/// False if the adapter is to be asked again in the next round.
+/// Posts the next atomic. False if it is to be posted again in the next round.
 bool reader_hold::post() noexcept {
   engine& e = *w_.team->rt->ops;
   fabric::network* const wide = w_.ctx->wide();

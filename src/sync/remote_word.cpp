@@ -20,7 +20,7 @@ remote_word::remote_word(window_core& w, int target, std::size_t in_block) noexc
     address_ = region_.address + in_block;
     wide_ = w.ctx->wide();
   } else {
-    region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region: its key says where it starts
+    region_ = {0, w.board->segment_bytes(), 1};  // the segment is one region, whose key has its start
     address_ = w.block_offset + in_block;
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Synchronization that is asked for and goes on while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
-/// Each is a sync_task behind a request; every round of progress goes on with it.
+/// Nonblocking synchronization, which proceeds while its caller computes: ifence, ilock, iunlock, iflush, icomplete.
+/// Each is a sync_task behind a request, which every round of progress advances.
 /// Source: dissertation, "non-blocking synchronization" (future work); MPI-4.1, chapter 12, has rput and the like only.
 #include <memory>
 #include <mutex>
@@ -21,7 +21,7 @@
 namespace rma::detail {
 namespace {
 
-/// Takes the first step; a request only if there is more to do.
+/// Takes the first step, and makes a request only if there is more to do.
 status start_task(window_core& w, std::unique_ptr<sync_task> task, request_node*& node) noexcept {
   const status s = task->advance(w);
   if (s != status::not_yet) return task->conclude(w, s);
@@ -31,15 +31,15 @@ status start_task(window_core& w, std::unique_ptr<sync_task> task, request_node*
   return status::posted;
 }
 
-/// A target that dies ends it by what try_complete_target says: nothing else can fail.
+/// The death of a target ends it by the result of try_complete_target: nothing else can fail.
 class completion : public sync_task {
  public:
   status failed(window_core&) noexcept override { return status::done; }
 
  protected:
-  /// Everything under way, everywhere.
+  /// Completes all pending operations to all targets.
   static status complete_dirty(window_core& w, status& worst) noexcept {
-    for (std::size_t i = w.dirty.size(); i-- > 0;) {  // what is complete leaves the list
+    for (std::size_t i = w.dirty.size(); i-- > 0;) {  // complete targets leave the list
       const status s = try_complete_target(w, w.dirty[i]);
       if (s != status::done && s != status::not_yet) worst = s;
     }
@@ -68,7 +68,7 @@ class flush_task final : public completion {
   status worst_ = status::done;
 };
 
-/// Waits for what was issued until it was made.
+/// Waits for the operations that were issued before the task was made.
 class issued_task final : public completion {
  public:
   issued_task(window_core& w, int target) {
@@ -97,8 +97,8 @@ class issued_task final : public completion {
   status worst_ = status::done;
 };
 
-/// Closed for new operations from the start, as complete() is. The small operations that are held for a target go in
-/// one message with the news (figure 10.5) once all else there is complete.
+/// Closes the epoch for new operations from the start, as complete() does. The small operations held for a target are
+/// sent in one message with the notification (figure 10.5) when all other operations there are complete.
 class complete_task final : public completion {
  public:
   explicit complete_task(window_core& w) : due_(w.access_group) {
@@ -129,7 +129,7 @@ class complete_task final : public completion {
   }
 
  private:
-  /// True if everything that was issued to the targets in question is complete.
+  /// True if all operations issued to the targets are complete.
   bool advance_all(window_core& w) noexcept {
     std::erase_if(due_, [&](int target) {
       const status s = try_complete_issued(w, target);
@@ -144,14 +144,14 @@ class complete_task final : public completion {
   status worst_ = status::done;
 };
 
-/// Small operations that are held go in one message with the lock's end, where that is a message (figure 10.6).
+/// Held small operations are sent in one message with the lock's release, if that is a message (figure 10.6).
 class unlock_task final : public completion {
  public:
   explicit unlock_task(int target) noexcept : target_(target) {}
   status advance(window_core& w) noexcept override {
     const status s = try_complete_issued(w, target_);
     if (s != status::done || std::exchange(ended_, true)) return s;
-    status failed = status::done;  // all that had been issued was complete
+    status failed = status::done;  // all issued operations are complete
     told_ = unlock_with_aggregates(w, target_, w.held(target_), failed);
     return try_complete_issued(w, target_);
   }
@@ -163,10 +163,10 @@ class unlock_task final : public completion {
  private:
   int target_;
   bool ended_ = false;
-  bool told_ = false;  ///< the target's lock manager
+  bool told_ = false;  ///< the lock manager has been notified
 };
 
-/// From its beginning on the window takes the target for locked, but for operations: no other lock of it, no lock_all,
+/// From its start on the window treats the target as locked, except for operations: no other lock of it, no lock_all,
 /// fence, start or post may begin.
 class lock_task final : public sync_task {
  public:
@@ -233,10 +233,10 @@ class lock_task final : public sync_task {
   std::unique_ptr<lock_machine> machine_;  ///< null once it has ended
   int target_;
   lock_kind kind_;
-  status lost_ = status::window_freed;  ///< once there is no machine
+  status lost_ = status::window_freed;  ///< the result of `failed` without a machine
 };
 
-/// As at a lock: an empty fence epoch ends here.
+/// As in lock(), an empty fence epoch ends here.
 status may_lock_now(window_core& w, int target) noexcept {
   if (target < 0 || target >= w.size()) return status::bad_rank;
   if (w.access == access_epoch::fence && !w.used_since_fence()) {

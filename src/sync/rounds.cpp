@@ -35,7 +35,7 @@ void rounds::begin_reduce_scatter(team_core& team, std::uint64_t id, std::uint64
   sums_ = sums;
 }
 
-/// The sums for the ranks `first` and more ahead that travel in this round.
+/// The sums of this round for the ranks `first` and more ahead.
 std::span<std::uint32_t> rounds::part(std::uint32_t first) const noexcept {
   const std::size_t end = std::min<std::size_t>(sums_.size(), 2 * std::size_t{distance_});
   return sums_.subspan(first, end - distance_);

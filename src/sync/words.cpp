@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Waiting for an element of this rank's own part, which other ranks write as they like.
+/// Waits for an element of this rank's own part, which other ranks write by any means.
 ///
-///   looks all the time (RMA_SPIN_US) ---> sleeps for an eighth of the time waited so far, 4 ms at most ---> looks ...
+///   polls all the time (RMA_SPIN_US) ---> sleeps for an eighth of the time waited so far, 4 ms at most ---> polls ...
 ///
-/// A store rings no bell, and a bell for each would cost more than the store. So the wait sleeps for shares of its own
-/// length: whatever it took for the element to change, it is seen an eighth later at the latest. What comes as a
-/// message (user memory, other nodes without adapters) wakes the sleeper as ever.
+/// A store rings no doorbell, and a doorbell for each would cost more than the store. So the wait sleeps for fractions
+/// of its own length: a change is seen at the latest after a further eighth of the time that it took. Writes that
+/// arrive as messages (user memory, other nodes without adapters) wake the sleeper as usual.
 #include <cstdint>
 
 #include "rma/detail/word_ops.hpp"
@@ -18,7 +18,7 @@
 namespace rma::detail {
 namespace {
 
-/// Where the element is; or why there is none.
+/// Finds the element, or returns the reason why there is none.
 status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, const std::byte*& place) noexcept {
   std::uint64_t offset = 0;
   if (__builtin_mul_overflow(at, w.unit, &offset)) return status::out_of_window;
@@ -27,7 +27,7 @@ status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, c
   return reinterpret_cast<std::uintptr_t>(place) % bytes == 0 ? status::done : status::misaligned;
 }
 
-/// peer_failed if no rank is left that could write it; revoked.
+/// Returns peer_failed if no rank is left that could write it, or revoked.
 status is_hopeless(const window_core& w, int from) noexcept {
   if (const status s = w.revocation(); s != status::done) return s;
   if (from < 0) return w.team->nobody_left();
