@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Where a rank keeps what it knows of large copies, for all its threads.
+/// A rank's experience with large copies, shared by all its threads.
 #pragma once
 
 #include <array>
@@ -11,11 +11,11 @@
 
 namespace rma::detail {
 
-/// How a copy that fits a message goes: in a message or by the kernel at once, or, if it is measured or something else
-/// stands against that, the general way.
+/// The path of a copy that fits a message: in a message or by the kernel at once, or, if it is measured or the fast
+/// path is not allowed, the general path.
 enum class plain_way : std::uint8_t { message, kernel, general };
 
-/// Of one class. When two copies end at once, what one has taught may be lost.
+/// The record of one class. If two copies end at the same time, the measurement of one may be lost.
 class copy_record {
  public:
   [[nodiscard]] copy_experience load() const noexcept {
@@ -27,7 +27,7 @@ class copy_record {
     e.copies = copies_.load(relaxed);
     return e;
   }
-  /// Keeps what has been learned of one way.
+  /// Stores the experience with one way.
   void store(const copy_experience& e, copy_way way) noexcept {
     const copy_figure& learned = e.figures[static_cast<std::size_t>(way)];
     shared_figure& figure = figures_[static_cast<std::size_t>(way)];
@@ -36,7 +36,7 @@ class copy_record {
     figure.again_at.store(learned.again_at, relaxed);
   }
   [[nodiscard]] std::uint32_t copies() const noexcept { return copies_.load(relaxed); }
-  /// How copies that fit a message go until the experience is asked again.
+  /// The path of copies that fit a message, until the experience is evaluated again.
   [[nodiscard]] plain_way settled() const noexcept { return settled_.load(relaxed); }
   void settle(plain_way way) noexcept { settled_.store(way, relaxed); }
   void count() noexcept { copies_.store(copies_.load(relaxed) + 1, relaxed); }
@@ -52,7 +52,7 @@ class copy_record {
   std::atomic<plain_way> settled_ = plain_way::general;
 };
 
-/// Of puts and of gets, of each class.
+/// The records of puts and of gets, for each class.
 using copy_records = std::array<std::array<copy_record, copy_classes>, 2>;
 
 }  // namespace rma::detail

@@ -47,7 +47,7 @@ class entry_scope {
   void tell_signal() noexcept;
   void tell_how(trace_event& e, std::string& text) noexcept;
 
-  /// window_core::in_call says this; 0 is no call.
+  /// The value of window_core::in_call; 0 is no call.
   static constexpr std::uint64_t number_of(call what, int target) noexcept {
     return (std::uint64_t{static_cast<std::uint32_t>(target)} << 32) | (1U + static_cast<unsigned>(what));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The tables that the kernel sources define, and how such a table is filled when it is compiled.
+/// The tables that the kernel sources define, and their generation at compile time.
 #pragma once
 
 #include <cstdint>

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Layouts that two ranks know by number: described once, named by their numbers after that.
+/// A cache of layouts that two ranks share: each is described once, and then named by its number.
 ///
 ///   origin: layout_names, one for each peer         target: layout_table, one for all of its peers
-///     define number, description  ----------------->  kept, until others have pushed it out
-///     request ... number          ----------------->  found, or asked for:
+///     define number, description  ----------------->  kept, until others evict it
+///     request ... number          ----------------->  found, or requested:
 ///                                 <-----------------  ask
 ///     define number, description  ----------------->
 ///
-/// A number is never used again for another layout, so that a stale one is unknown and not wrong. Both forget what has
-/// not been used for the longest time. Numbers end with the peer. Source: dissertation, section 8.1.1 ("layout
-/// caching").
+/// A number is never reused for another layout, so that a stale one is unknown and not wrong. Both sides evict the
+/// least recently used layouts. Numbers end with the peer. Source: dissertation, section 8.1.1 ("layout caching").
 #pragma once
 
 #include <cstddef>
@@ -23,20 +22,20 @@
 
 namespace rma::detail {
 
-/// The last entries that were used, by key.
+/// The most recently used entries, by key.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class recent_entries {
  public:
   explicit recent_entries(std::size_t most) noexcept : most_(most) {}
 
-  /// Null if it is not there; else it is the one that was used last.
+  /// Returns null if there is none; else the entry becomes the most recently used.
   Value* find(const Key& key) noexcept {
     const auto at = by_key_.find(key);
     if (at == by_key_.end()) return nullptr;
     in_use_order_.splice(in_use_order_.begin(), in_use_order_, at->second);
     return &at->second->second;
   }
-  /// It is not there.
+  /// Adds an entry whose key is not present.
   void add(const Key& key, Value value) {
     while (!in_use_order_.empty() && in_use_order_.size() >= most_) {
       by_key_.erase(in_use_order_.back().first);
@@ -69,7 +68,7 @@ class recent_entries {
   std::unordered_map<Key, typename entries::iterator, Hash> by_key_;
 };
 
-/// Layouts have names towards one peer. `most` 0: each use has a new name, and is described.
+/// The numbers of layouts in messages to one peer. With `most` 0 each use has a new number, and is described.
 class layout_names {
  public:
   explicit layout_names(std::size_t most) noexcept : most_(most), known_(most) {}
@@ -91,7 +90,7 @@ class layout_names {
   recent_entries<Layout, std::uint32_t> known_;
 };
 
-/// Peers have described layouts here. It holds as many as are needed at once, whatever `most` says.
+/// The layouts that peers have described. It holds as many as are needed at the same time, even beyond `most`.
 class layout_table {
  public:
   explicit layout_table(std::size_t most) noexcept : known_(most < least ? least : most) {}

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The matching decision of send-gather/receive-scatter: data that lie in two layouts are cut into messages, so that
-/// each fits one list of either side. Both sides know both layouts and cut alike: as many sends as receives, and each
-/// as long as its receive.
+/// The matching decision of send-gather/receive-scatter: data of two layouts are divided into messages, so that each
+/// fits one list on either side. Both sides know both layouts and divide equally: there are as many sends as receives,
+/// and each has the length of its receive.
 #pragma once
 
 #include <algorithm>
@@ -15,13 +15,13 @@
 namespace rma::detail {
 
 struct matching_limits {
-  std::size_t pieces = 1;  ///< of a list, on the side that takes fewer
+  std::size_t pieces = 1;  ///< limit of a list, on the side with the lower limit
   std::size_t bytes = ~std::size_t{0};
 };
 
 class matching {
  public:
-  /// Refers to the layouts, which have equally many bytes.
+  /// Keeps references to the layouts, which must have equally many bytes.
   matching(const Layout& here, const Layout& there, matching_limits limits) noexcept
       : here_(here), there_(there), limits_(limits) {}
 
@@ -49,7 +49,7 @@ class matching {
   }
 
  private:
-  /// The pieces of one side: blocks that continue each other are one.
+  /// The pieces of one side: adjacent blocks are merged.
   struct run {
     std::ptrdiff_t first = 0;
     std::size_t bytes = 0;
@@ -72,10 +72,10 @@ class matching {
   matching_limits limits_;
 };
 
-/// The decision on two layouts, kept: the pieces of this side, message by message.
+/// The stored decision on two layouts: the pieces of this side, message by message.
 class transfer_plan {
  public:
-  static constexpr std::size_t blocks_max = 2048;  ///< of a layout; plans of longer ones are not worth their memory
+  static constexpr std::size_t blocks_max = 2048;  ///< of a layout; plans of longer ones would take too much memory
 
   struct piece {
     std::ptrdiff_t offset;
@@ -88,7 +88,7 @@ class transfer_plan {
       cut.next([this](std::ptrdiff_t offset, std::size_t bytes) { pieces_.push_back({offset, bytes}); });
   }
 
-  /// Whether it is the decision on these. Layouts that were copied from the plan's are compared at no cost.
+  /// True if it is the decision on these. Comparing layouts that were copied from the plan's costs nothing.
   [[nodiscard]] bool is_for(const Layout& here, const Layout& there, matching_limits limits) const noexcept {
     return limits.pieces == limits_.pieces && limits.bytes == limits_.bytes && here == here_ && there == there_;
   }
@@ -102,10 +102,10 @@ class transfer_plan {
   Layout here_, there_;
   matching_limits limits_;
   std::vector<piece> pieces_;
-  std::vector<std::size_t> ends_;  ///< of each message, among the pieces
+  std::vector<std::size_t> ends_;  ///< end of each message, as an index of pieces
 };
 
-/// How many messages the decision makes of them.
+/// The number of messages of the decision.
 inline std::size_t messages_of(const Layout& here, const Layout& there, matching_limits limits) noexcept {
   std::size_t count = 0;
   for (matching cut(here, there, limits); !cut.done(); ++count) cut.next([](std::ptrdiff_t, std::size_t) {});

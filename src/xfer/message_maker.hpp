@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The messages of an operation that the target's handler does: see wire.hpp for what is in them.
+/// The messages of an operation that the target's handler carries out: see wire.hpp for their format.
 #pragma once
 
 #include <algorithm>
@@ -17,11 +17,11 @@ namespace rma::detail {
 
 inline constexpr std::size_t operation_pieces_max = 64;
 
-/// Makes the messages of an operation, one after the other. What lies in pieces is packed into `scratch`, which has
-/// room for a message.
+/// Makes the messages of an operation, one after the other. Scattered data are packed into `scratch`, which has room
+/// for a message.
 class message_maker {
  public:
-  /// From byte `first` of the operation on.
+  /// Starts from byte `first` of the operation.
   message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max, std::span<std::byte> scratch,
                 std::uint64_t first = 0) noexcept
       : o_(o),
@@ -40,7 +40,7 @@ class message_maker {
     head_.type = o.args->type;
   }
 
-  /// The next message; true if it is the last one.
+  /// Makes the next message; true if it is the last one.
   bool make() noexcept {
     head_.pieces = 0;
     const std::uint64_t first = made_;
@@ -54,7 +54,7 @@ class message_maker {
     if (carries_data_ && o_.args->kind != call::compare_and_swap) take_data(first);
     return last;
   }
-  /// Header and pieces of the message that was made, and the data after them.
+  /// Header and pieces of the current message; `data` are the data after them.
   std::span<const std::byte> head(std::uint64_t ticket) noexcept {
     head_.ticket = ticket;
     std::memcpy(front_.data(), &head_, sizeof head_);
@@ -62,14 +62,14 @@ class message_maker {
     return {front_.data(), sizeof head_ + head_.pieces * sizeof(target_rows)};
   }
   [[nodiscard]] std::span<const std::byte> data() const noexcept { return data_; }
-  /// Of the operation, in messages that were made.
+  /// The number of the operation's bytes in the messages made so far.
   [[nodiscard]] std::uint64_t made_bytes() const noexcept { return made_; }
   [[nodiscard]] std::size_t bytes() const noexcept {
     return sizeof head_ + head_.pieces * sizeof(target_rows) + data_.size();
   }
 
  private:
-  /// For data, of the message and of its answer, with one piece more and so much in it.
+  /// The room for data, in the message and in its reply, with one more piece and `used` bytes.
   [[nodiscard]] std::uint64_t room(std::uint64_t used) const noexcept {
     const std::size_t fixed = sizeof head_ + (head_.pieces + std::size_t{1}) * sizeof(target_rows);
     return fixed + used >= bytes_max_ ? 0 : (bytes_max_ - fixed - used) / unit_ * unit_;
@@ -83,7 +83,7 @@ class message_maker {
     std::memcpy(scratch_.data() + part, o_.args->origin, part);
     data_ = {scratch_.data(), 2 * part};
   }
-  /// The target's next rows, or as much of one as there is room for; false if there is none.
+  /// Adds the target's next rows, or the part of one for which there is room; false if there is none.
   bool add_rows(std::uint64_t room) noexcept {
     const block_run run = target_->run();
     const block front = target_->front();
@@ -103,7 +103,7 @@ class message_maker {
     made_ += std::uint64_t{piece.bytes} * piece.rows;
     return true;
   }
-  /// The origin's data from byte `first` on.
+  /// Takes the origin's data from byte `first` on.
   void take_data(std::uint64_t first) noexcept {
     const auto* const from = static_cast<const std::byte*>(o_.args->origin);
     const std::size_t bytes = made_ - first;
@@ -116,11 +116,11 @@ class message_maker {
   }
 
   const checked_operation& o_;
-  std::size_t bytes_max_;  ///< of a message
+  std::size_t bytes_max_;  ///< limit of a message
   std::span<std::byte> scratch_;
   bool carries_data_;
   std::uint64_t unit_;
-  std::uint64_t made_;  ///< bytes of the operation that are in messages
+  std::uint64_t made_;  ///< bytes of the operation in messages
   operation_header head_{};
   std::optional<cursor> target_;
   std::optional<cursor> source_;
@@ -129,13 +129,13 @@ class message_maker {
   std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
 };
 
-/// Of the messages of an operation to a network that takes so much in one: longer ones where nothing is fetched.
+/// The limit of an operation's messages on a network with this limit: they may be longer if nothing is fetched.
 inline std::size_t message_bytes_of(const checked_operation& o, std::size_t network_max) noexcept {
   return o.fetches() ? operation_message_max : std::max(network_max, operation_message_max);
 }
 
-/// The record of an operation that goes by messages: `held`, which becomes null, or a fresh one. The caller holds the
-/// progress lock.
+/// The record of an operation by messages: `held`, which becomes null, or a fresh one. The caller holds the progress
+/// lock.
 inline operation_record& record_by_message(window_core& w, const checked_operation& o, operation_record*& held,
                                            const context::peer& peer) {
   engine& e = *w.team->rt->ops;
@@ -145,7 +145,7 @@ inline operation_record& record_by_message(window_core& w, const checked_operati
   if (o.fetches()) e.expect_result(op, o.args->result, o.bytes, shape);
   return op;
 }
-/// Its messages say this of it; 0 if nothing comes back.
+/// The operation's ticket in its messages; 0 if there is no reply.
 inline std::uint64_t ticket_of(const checked_operation& o, const operation_record& op) noexcept {
   return o.fetches() ? id_of(op) : 0;
 }

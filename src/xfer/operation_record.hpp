@@ -2,9 +2,9 @@
 /// \file
 /// The record of one operation, from its issue to its end.
 ///
-///   free --> held in its target's queue, for a reason --> under way: posted to a fabric, or sent to the target's
+///   free --> held in its target's queue, for a reason --> pending: posted to a fabric, or sent to the target's
 ///   handler
-///        --> over --> free
+///        --> complete --> free
 ///
 /// Records come from the engine's pool and never move, so that a fabric's token, a peer's acknowledgement and a request
 /// can refer to them. All fields but `over` are guarded by the progress lock.

@@ -22,7 +22,7 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   if (s == status::done) take(op);
   if (s == status::transfer_failed) ctx.set_last_failed(rank);
   if (s == status::job_aborted) {
-    op.detached = true;  // it may still be under way
+    op.detached = true;  // it may still be pending
   } else {
     e.free_operation(op);
   }
@@ -114,7 +114,7 @@ status finish_remote_add(engine& e, int world_rank, operation_record* op, std::u
   if (s == status::peer_failed || s == status::transfer_failed) e.ctx().set_last_failed(world_rank);
   if (s == status::done) old = op->value;
   if (s == status::job_aborted) {
-    op->detached = true;  // it may still be under way
+    op->detached = true;  // it may still be pending
   } else {
     e.free_operation(*op);
   }

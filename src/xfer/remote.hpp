@@ -28,7 +28,7 @@ status remote_add(engine& e, fabric::network& network, int world_rank, const fab
 status start_remote_atomic(engine& e, fabric::network& network, int world_rank, const fabric::region_key& region,
                            std::uint64_t address, bool add, std::uint64_t expected, std::uint64_t operand,
                            operation_record*& started) noexcept;
-/// The same in two halves. Null: nothing happened, since there is no room now.
+/// Begins an addition, for finish_remote_add. Null if there is no room now: nothing was done.
 operation_record* start_remote_add(engine& e, fabric::network& network, int world_rank,
                                    const fabric::region_key& region, std::uint64_t address,
                                    std::uint64_t operand) noexcept;

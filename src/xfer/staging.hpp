@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Slots in this rank's segment that both ends of a copy reach (protocol "staged").
+/// Slots in this rank's segment that both ends of a copy map (protocol "staged").
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,14 @@
 
 namespace rma::detail {
 
-/// Many more than are in use at once, one after the other: when a slot's turn comes again, its lines have left the
-/// second caches, and writing them does not have to take them from the processor that has read them
+/// There are many more slots than are in use at a time, and they are used in turn: when a slot is reused, its lines
+/// have left the second-level caches, so that a write does not have to fetch them from the processor that has read them
 /// (docs/decisions/0021).
 inline constexpr std::size_t stage_slots_max = std::tuple_size_v<decltype(stage_memory::used_bytes)>;
 inline constexpr std::size_t stage_slots_min = 4;
 inline constexpr std::size_t stage_slot_bytes = std::size_t{32} << 10;
 
-/// Holds the slots while it lives; false if another thread does, or there is no memory for them.
+/// Holds the slots during its lifetime; false if another thread holds them, or there is no memory for them.
 class staging {
  public:
   explicit staging(runtime_core& rt) noexcept : rt_(rt), held_(hold(rt)) {}
@@ -31,7 +31,7 @@ class staging {
   staging& operator=(const staging&) = delete;
 
   explicit operator bool() const noexcept { return held_; }
-  /// The slot whose turn it is: its place in this rank's segment. At most stage_slots_min may be in use.
+  /// The offset of the next slot in this rank's segment. At most stage_slots_min may be in use.
   [[nodiscard]] std::size_t next_slot(std::size_t bytes) noexcept {
     RMA_ASSERT(held_ && bytes <= stage_slot_bytes);
     const std::size_t slot = rt_.stage.next;
@@ -42,7 +42,7 @@ class staging {
     rt_.stage.next = slot + 1 < rt_.stage.slots ? slot + 1 : 0;
     return rt_.stage.offset + slot * stage_slot_bytes;
   }
-  /// A slot was used farther than ever before: the processes had to find its pages.
+  /// True if more of a slot was used than ever before: the processes had to find its pages.
   [[nodiscard]] bool was_fresh() const noexcept { return fresh_; }
   [[nodiscard]] std::byte* at(std::size_t offset) const noexcept {
     return rt_.board->segment(rt_.board->me()) + offset;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The lock of a window that several threads share: at thread_level::multiple, and while a synchronization behind a
-/// request goes on. A thread that is inside may enter again; it leaves, as often as it has entered, where it waits for
-/// what another thread may have to bring about.
+/// The recursive mutex of a window that several threads share: at thread_level::multiple, and while a synchronization
+/// with a request is pending. A thread releases it completely while it waits for a condition that another thread may
+/// have to cause.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class window_mutex {
     }
     ++depth_;
   }
-  /// Enters if no thread is inside, this one neither.
+  /// Enters if no thread is inside, not even this one.
   [[nodiscard]] bool try_enter(platform& around) noexcept {
     if (!lock_.try_lock()) return false;
     owner_.store(around.thread(), std::memory_order_relaxed);
@@ -38,7 +38,7 @@ class window_mutex {
     owner_.store(no_thread, std::memory_order_relaxed);
     lock_.unlock();
   }
-  /// However often this thread has entered; what `come_back` is to be given.
+  /// Leaves completely; returns the depth, which is passed to `come_back`.
   [[nodiscard]] unsigned leave_wholly(platform& around) noexcept {
     if (!is_inside(around.thread())) return 0;
     const unsigned depth = std::exchange(depth_, 1U);
@@ -55,14 +55,14 @@ class window_mutex {
  private:
   static constexpr std::uintptr_t no_thread = 0;
 
-  /// Only this thread itself writes its own name there.
+  /// No lock is needed: only this thread itself stores its own id there.
   [[nodiscard]] bool is_inside(std::uintptr_t self) const noexcept {
     return owner_.load(std::memory_order_relaxed) == self;
   }
 
   small_lock lock_;
   std::atomic<std::uintptr_t> owner_ = no_thread;
-  unsigned depth_ = 0;  ///< the owner's
+  unsigned depth_ = 0;  ///< the owner's number of entries
 };
 
 }  // namespace rma::detail

@@ -24,8 +24,8 @@ namespace rma::detail {
 /// Limit of a message whose reply, or whose pieces, must fit as well. Others may be longer, up to the network's limit.
 inline constexpr std::size_t operation_message_max = 4096;
 
-/// In operation_args::signal and the header of a message: the last one of an epoch, whose number is this minus the
-/// signal. The target's epochs know what that is, see epoch_rules::last_came.
+/// A value of operation_args::signal and of a message's header from here downwards marks the last message of an epoch,
+/// whose number is this constant minus the signal. For its meaning see epoch_rules::last_came.
 inline constexpr int last_of_epoch = -2;
 /// Limit up to which an operation that is deferred to the end of an epoch uses one message.
 constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexcept {
@@ -54,7 +54,7 @@ struct target_rows {
 };
 static_assert(sizeof(target_rows) == 24);
 
-/// A contiguous operation of so much fits one message.
+/// The size up to which a contiguous operation fits one message.
 inline constexpr std::uint64_t one_message_max = operation_message_max - sizeof(operation_header) - sizeof(target_rows);
 
 struct reply_header {
@@ -91,7 +91,7 @@ struct share_header {
 struct batch_header {
   std::uint64_t window;
   std::uint32_t rider_bytes;
-  std::uint16_t rider;  ///< kind of the message behind the operations; 0: none
+  std::uint16_t rider;  ///< kind of the message after the operations; 0: none
   std::uint16_t reserved;
 };
 static_assert(sizeof(batch_header) == 16);
@@ -129,7 +129,7 @@ struct lock_header {
   std::uint8_t last;  ///< 1 for the last piece of an epoch
   lock_answer result;
   std::uint32_t waited_ns = 0;  ///< answer: time that it waited for other holders
-  std::uint8_t late = 0;        ///< ask: see excess_locks()
+  std::uint8_t late = 0;        ///< request: see excess_locks()
   std::uint8_t alone = 0;       ///< answer: no other member is on the target's node
   std::uint16_t reserved = 0;
 };
