@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "direct": loads, stores and locked instructions on mapped memory (src/xfer/direct.cpp). Done when it
-/// returns.
+/// Protocol "direct": loads, stores and locked instructions on mapped memory (src/xfer/direct.cpp). It is complete when
+/// it returns.
 #include "xfer/entry_scope.hpp"
 #include "xfer/protocol/protocol.hpp"
 
 namespace rma::detail {
 namespace {
 
-/// So much is copied while other threads are in the window.
+/// True for a copy that is long enough to let other threads into the window meanwhile.
 bool is_long_copy(const checked_operation& o) noexcept {
   constexpr std::uint64_t long_bytes = 4096;
   return !o.atomic() && o.bytes >= long_bytes;

@@ -18,7 +18,7 @@ struct fabric_row {
     if (o.trial != nullptr) return o.trial->estimate_ns(copy_way::fabric);
     return transfer_estimate_ns(w, o);
   }
-  /// Puts of one origin to one place take effect in order, whatever way each goes.
+  /// Puts of one origin to one location take effect in order, also by different protocols.
   static status start(window_core& w, const placement& at, const checked_operation& o,
                       request_node** request) noexcept {
     RMA_ASSERT(!o.atomic() && at.region != nullptr);

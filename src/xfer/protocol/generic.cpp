@@ -5,8 +5,8 @@
 ///   origin: pack a chunk into a message ----> target: unpack it (a get: pack, answer, and the origin unpacks)
 ///           pack the next one                         while it is on its way: chunks are pipelined
 ///
-/// Two copies, and as many messages as the data fill, however many blocks there are. It wins where blocks are small.
-/// Source: dissertation, section 8.1 (the baseline that is compared with).
+/// It makes two copies, and as many messages as the data fill, independent of the number of blocks. It is fastest for
+/// small blocks. Source: dissertation, section 8.1 (the baseline of its comparisons).
 #include <algorithm>
 
 #include "xfer/protocol/protocol.hpp"
@@ -22,7 +22,7 @@ struct generic {
 
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
     const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
-    // The first chunk is copied before it leaves; behind it the slower of the copy and the way counts.
+    // The first chunk is copied before it is sent; after it the slower of copy and transfer counts.
     const std::uint64_t first = std::min<std::uint64_t>(o.bytes, operation_message_max);
     const double later_byte_ns = std::max(costs.byte_ns, costs.message_byte_ns - costs.byte_ns);
     const double data_ns =

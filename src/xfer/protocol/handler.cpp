@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "handler": messages to the target's handler (src/xfer/handler_protocol.cpp). It carries out everything, and
-/// nothing else does atomics on memory that is not mapped, unless the adapter owns atomicity.
+/// Protocol "handler": messages to the target's handler (src/xfer/handler_protocol.cpp). It supports all operations,
+/// and is the only protocol for atomics on memory that is not mapped, unless the adapter owns atomicity.
 #include <algorithm>
 
 #include "xfer/held_operations.hpp"
@@ -15,7 +15,7 @@ struct handler_row {
   static const char* refuses(const window_core&, const placement&, const checked_operation&) noexcept {
     return nullptr;
   }
-  /// More than anything else that can.
+  /// More than that of any other protocol.
   static std::int64_t estimate_ns(const window_core&, const checked_operation&) noexcept { return INT64_MAX - 1; }
   static status start(window_core& w, const placement&, const checked_operation& o, request_node** request) noexcept {
     return run_handler(w, o, request);
@@ -46,7 +46,7 @@ const char* only_by_handler(const window_core& w, const placement& at, const che
   if (o.args->target == w.team->rank) return "this rank's own memory";
   if (is_behind_others(o)) return "behind others that wait for room";
   const fabric::capabilities& caps = w.ctx->network_of(o.peer).caps();
-  const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // where the kernel refuses, there are others
+  const bool has_ways = caps.one_sided || caps.copies_by_cpu;  // if the kernel refuses, other protocols remain
   if (!has_ways) return "the fabric's writes need the target";
   return w.team->rt->ops->forced() == user_memory::handler ? "RMA_USER_MEMORY=handler" : nullptr;
 }

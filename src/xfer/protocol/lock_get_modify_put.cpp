@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "lock-get-modify-put": atomic updates by their origin, under a lock of the target's part for updates alone.
-/// The target does nothing, and elements may have any size and operator.
+/// Protocol "lock-get-modify-put": atomic updates by their origin, under a lock of the target's part that is only for
+/// updates. The target takes no part, and elements may have any size and operator.
 ///
 ///   origin: compare_swap(update_lock, 0 -> me)  again, after pauses, while another rank holds it
 ///           read the elements ------------------> target's memory
 ///           change them here
 ///           write them back; compare_swap(update_lock, me -> 0) takes effect behind the write (fabric.hpp)
 ///
-/// All ranks go this way, the target itself and its neighbors, too. The lock of a rank that has died is taken over.
+/// All ranks use this protocol, even the target itself and its neighbors. The lock of a dead rank is taken over.
 /// Source: dissertation, chapter 7 (get-modify-put; as a program it is examples/random_access).
 #include <algorithm>
 #include <cstddef>
@@ -87,7 +87,7 @@ class locked_update {
     return failed_ != status::done ? failed_ : s;
   }
 
-  /// Data that have been changed go back; their memory stays until the lock is given back.
+  /// Writes changed data back; their memory is kept until the lock is released.
   status write(std::uint64_t offset, const std::vector<std::byte>& changed) noexcept {
     operation_record* started = nullptr;
     const status s = start_remote_write(ops(), network(), o_.peer, region_, region_.address + offset, changed.data(),
@@ -95,7 +95,7 @@ class locked_update {
     if (started != nullptr) writes_.push_back(started);
     return s;
   }
-  /// `from` may be null for no_op, `old` if nobody wants it.
+  /// `from` may be null for no_op, `old` if it is not needed.
   status update(std::uint64_t offset, const std::byte* from, std::byte* old, std::uint64_t bytes) noexcept {
     std::vector<std::byte>& here = memory_.emplace_back(bytes);
     status s = remote_read(ops(), network(), o_.peer, region_, region_.address + offset, here.data(), bytes);
@@ -153,7 +153,7 @@ struct lock_get_modify_put_row {
       s = complete_target(w, o.args->target);
       if (s == status::done)
         notify(w, o.args->target, counter_kind::signal, static_cast<std::uint32_t>(o.args->signal));
-      if (s == status::done) s = status::posted;  // it is told
+      if (s == status::done) s = status::posted;  // the signal is sent
     }
     const std::lock_guard guard(w.ctx->lock());
     w.ctx->count(counter::operations_fabric);

@@ -5,8 +5,8 @@
 ///
 ///   origin: write, write, write, ... ----> target's memory
 ///
-/// No copy and no help of the target, but a work request for each piece. It wins where pieces are large. Source:
-/// dissertation, section 8.1 ("Multiple RDMA Writes").
+/// It needs no copy and no help of the target, but a work request for each piece. It is fastest for large pieces.
+/// Source: dissertation, section 8.1 ("Multiple RDMA Writes").
 #include <algorithm>
 
 #include "core/assert.hpp"

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Layout schemes "write-gather" and "read-scatter": where the target's memory is in one piece, one work request for as
-/// many pieces of the origin's as the adapter takes in one list.
+/// Layout schemes "write-gather" and "read-scatter": for contiguous memory at the target, one work request for as many
+/// pieces of the origin as the adapter takes in one list.
 ///
 ///   write-gather:  origin [piece, piece, ...] --write--> target's memory
 ///   read-scatter:  origin [piece, piece, ...] <--read--- target's memory
 ///
-/// No copy, no help of the target, and ceil(pieces / limit) work requests. Source: dissertation, section 8.1.1 ("RDMA
-/// Write with Gather and RDMA Read with Scatter ... handles non-contiguity only on one side").
+/// They need no copy, no help of the target, and ceil(pieces / limit) work requests. Source: dissertation, section
+/// 8.1.1 ("RDMA Write with Gather and RDMA Read with Scatter ... handles non-contiguity only on one side").
 #include <algorithm>
 
 #include "core/assert.hpp"
@@ -20,7 +20,7 @@ const fabric::capabilities& caps_for(const window_core& w, const checked_operati
   return w.ctx->network_of(o.peer).caps();
 }
 
-/// Of both schemes, which differ in direction alone.
+/// The common conditions of both schemes, which differ only in direction.
 const char* refuses_lists(const placement& at, const checked_operation& o, std::size_t limit) noexcept {
   if (!o.target->is_contiguous()) return "the target's memory is not in one piece";
   if (limit < 2) return "the network takes one piece of memory in a work request";

@@ -16,7 +16,7 @@ struct promised_row {
     const std::uint64_t most = o.contiguous ? one_message_max : promised_bytes_max;
     return o.bytes > most ? "more than messages are made for" : nullptr;
   }
-  /// Of what fits one message, the least, unless the kernel's copy has been faster for its size.
+  /// The least estimate for one message, unless the kernel's copy has been faster for this size.
   static std::int64_t estimate_ns(const window_core&, const checked_operation& o) noexcept {
     return o.trial != nullptr ? o.trial->estimate_ns(copy_way::staged) : 0;
   }

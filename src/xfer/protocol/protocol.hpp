@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The protocol table: the ways to carry out an operation. Each way is a record in a file of its own, listed once in
-/// rows.hpp. One chooser takes the one that is asked for by name, else the least estimate among those that can: for a
-/// put or get of a layout between ranks whose memory is not mapped among the schemes (RMA_LAYOUT, Hints::layout), for
-/// everything else among the others (RMA_USER_MEMORY). What it says of a contiguous operation between nodes is kept for
-/// each target and size class (target_state::routes).
+/// The protocol table: the protocols for operations. Each is a record in a file of its own, listed once in rows.hpp.
+/// One chooser takes the protocol requested by name, else the one with the least estimate among those that support the
+/// operation: among the schemes for a put or get of a layout between ranks whose memory is not mapped (RMA_LAYOUT,
+/// Hints::layout), among the others for all other operations (RMA_USER_MEMORY). Its choice for a contiguous operation
+/// between nodes is cached for each target and size class (target_state::routes).
 #pragma once
 
 #include <cstdint>
@@ -15,47 +15,48 @@
 
 namespace rma::detail {
 
-/// Where the target's memory is: in this process, or in a region that a fabric reaches.
+/// The location of the target's memory: mapped in this process, or in a region that a fabric reaches.
 struct placement {
   bool mapped = false;
   bool registered = true;  ///< the fabric reaches it without the target's help
   std::byte* base = nullptr;
   const fabric::region_key* region = nullptr;
-  fabric::region_key attached;  ///< what `region` points to, of a dynamic window
+  fabric::region_key attached;  ///< the object of `region` for a dynamic window
 };
 
 struct protocol {
-  layout_scheme scheme;  ///< by which it is asked for; `automatic`: it is no scheme for layouts
+  layout_scheme scheme;  ///< scheme that selects it; `automatic`: it is no scheme for layouts
   /// Its name in settings, traces and documents.
   std::string_view name;
-  bool needs_target;  ///< its processor takes part
-  /// Why it cannot carry the operation out; null if it can.
+  bool needs_target;  ///< the target's processor takes part
+  /// The reason why it does not support the operation; null if it does.
   const char* (*refuses)(const window_core& w, const placement& at, const checked_operation& o) noexcept;
-  /// How long it is expected to take from its issue to its effect at the target, in ns.
+  /// The expected time from its issue to its effect at the target, in ns.
   std::int64_t (*estimate_ns)(const window_core& w, const checked_operation& o) noexcept;
-  /// Starts it. `posted`, `done` or an error, as for the whole operation.
-  /// `not_supported`: nothing happened, and the next best protocol is started.
+  /// Starts it. Returns `posted`, `done` or an error, as for the whole operation.
+  /// `not_supported` means that nothing was done, and the next best protocol is started.
   status (*start)(window_core& w, const placement& at, const checked_operation& o, request_node** request) noexcept;
-  /// Why it is the one, where its estimate is not the reason; null: nothing to add.
+  /// The reason of its choice, if that is not the estimate; else null.
   const char* (*why)(const window_core& w, const placement& at, const checked_operation& o) noexcept = nullptr;
 };
 
-/// All of them.
+/// All protocols.
 [[nodiscard]] std::span<const protocol* const> protocols() noexcept;
 
-/// The protocol for an operation, but for those whose bits are set in `tried`, a bit for each row of the table: they
-/// have turned it down at their start. One that can carry it out always exists: a message to the target's handler.
+/// The protocol for an operation, except those whose bits are set in `tried`, a bit for each row of the table: they
+/// have refused it at their start. One that supports it always exists: a message to the target's handler.
 [[nodiscard]] route choose_protocol(const window_core& w, const placement& at, const checked_operation& o,
                                     std::uint32_t tried = 0) noexcept;
-/// Chooses a protocol and starts it, or the next best one if that turns the operation down.
+/// Chooses a protocol and starts it, or the next best one if that refuses the operation.
 status run_protocol(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept;
 
-/// Why nothing but a message to the target's handler carries the operation out; null: something else does.
+/// The reason why only a message to the target's handler can carry the operation out; null if another protocol can.
 [[nodiscard]] const char* only_by_handler(const window_core& w, const placement& at,
                                           const checked_operation& o) noexcept;
-/// Why it is no copy between private memory of two processes of this node, or has to go another way; null: it is one.
+/// The reason why it is not a copy between private memory of two processes of this node, or needs another protocol;
+/// null if it is such a copy.
 [[nodiscard]] const char* only_near(const window_core& w, const placement& at, const checked_operation& o) noexcept;
-/// The target's handler is expected to take so long, or the network's own write or read.
+/// The expected time by the target's handler, or by the network's own write or read.
 [[nodiscard]] std::int64_t message_estimate_ns(const window_core& w, const checked_operation& o) noexcept;
 [[nodiscard]] std::int64_t transfer_estimate_ns(const window_core& w, const checked_operation& o) noexcept;
 

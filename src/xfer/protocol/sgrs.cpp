@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Layout schemes "sgrs" (send-gather/receive-scatter) and "host-assisted": lists of pieces of one side are sent into
-/// lists of pieces of the other, over the network's bulk channel.
+/// lists of pieces of the other over the network's bulk channel.
 ///
 ///   put:  origin --request, layouts--> target: posts receives --ready--> origin: sends
 ///   get:  origin: posts receives --request, layouts--> target: sends
 ///
-/// No copy, and as many work requests as the longer of the two lists needs, on either side. The target's processor
-/// posts its side: for "sgrs" whichever thread of it is in the library, for "host-assisted" a helper that is always
-/// there, neither copies nor waits. Source: dissertation, sections 8.1.1 (figure 8.4) and 8.3.2 (figure 8.16).
+/// They need no copy, and as many work requests on either side as the longer of the two lists needs. The target's
+/// processor posts its side, and neither copies nor waits: for "sgrs" any of its threads in the library, for
+/// "host-assisted" a permanent helper thread. Source: dissertation, sections 8.1.1 (figure 8.4) and 8.3.2 (figure
+/// 8.16).
 #include <algorithm>
 
 #include "core/assert.hpp"
@@ -28,7 +29,7 @@ struct sgrs {
     return w.ctx->network_of(o.peer).caps().bulk_pieces_max != 0 ? nullptr : "the network has no bulk channel";
   }
 
-  /// A put has one way more: the target says when its receives are posted.
+  /// A put takes one more message: the target announces its posted receives.
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
     const fabric::capabilities& caps = w.ctx->network_of(o.peer).caps();
     const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
@@ -45,7 +46,7 @@ struct sgrs {
     std::unique_lock guard(w.ctx->lock());
     engine& e = *w.team->rt->ops;
     operation_record& op = e.record_of(o.record);
-    e.track(op, *o.state, false);  // an unlock does not follow it as it follows writes
+    e.track(op, *o.state, false);  // an unlock is not ordered after it, unlike after writes
     e.trace_operation(op, w, o);
     mark_dirty(w, o.args->target, *o.state);
     e.bulk().start(w, o, op);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Protocol "shared": a large copy between private memory of two processes, of which each makes a half
+/// Protocol "shared": a large copy between private memory of two processes, each of which makes a half
 /// (src/xfer/shared_protocol.cpp).
 #include "core/assert.hpp"
 #include "xfer/complete.hpp"
@@ -20,7 +20,7 @@ struct shared_row {
   static std::int64_t estimate_ns(const window_core&, const checked_operation& o) noexcept {
     return o.trial->estimate_ns(copy_way::shared);
   }
-  /// Puts of one origin to one place take effect in order, whatever way each goes.
+  /// Puts of one origin to one location take effect in order, also by different protocols.
   static status start(window_core& w, const placement& at, const checked_operation& o, request_node**) noexcept {
     RMA_ASSERT(o.trial != nullptr && o.far == nullptr && !at.mapped);
     if (const status s = complete_promised(w, o.args->target); s != status::done) return s;

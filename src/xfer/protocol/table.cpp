@@ -12,13 +12,13 @@ namespace {
 constexpr std::uint32_t bit_of(std::size_t row) noexcept { return std::uint32_t{1} << row; }
 static_assert(std::size(protocol_rows) <= 32);
 
-/// The target makes progress while the operation is under way: it has a thread for that, or will take part in the end
-/// of the epoch. Elsewhere `auto` leaves operations one-sided that are.
+/// True if the target makes progress while the operation is pending: it has a thread for that, or takes part in the end
+/// of the epoch. Otherwise `auto` keeps one-sided operations one-sided.
 bool target_serves(const window_core& w, const checked_operation& o) noexcept {
   return w.terms.active || w.ctx->serves_beside() || !w.ctx->network_of(o.peer).caps().one_sided;
 }
 
-/// Whether one of the schemes for layouts carries the operation out: between nodes, or where a scheme is asked for.
+/// True if one of the schemes for layouts carries the operation out: between nodes, or if a scheme is set.
 bool goes_by_scheme(const window_core& w, const placement& at, const checked_operation& o) noexcept {
   if (o.contiguous || at.mapped || only_by_handler(w, at, o) != nullptr) return false;
   return o.far != nullptr || (!w.intranode && w.scheme_of_layouts != layout_scheme::automatic);
@@ -48,7 +48,7 @@ route choose_scheme(const window_core& w, const placement& at, const checked_ope
   return {best, why};
 }
 
-/// Notes what has been learned of a copy by the protocol that made it.
+/// Records the measurement of a copy for the protocol that made it.
 status learn(window_core& w, const checked_operation& o, const protocol& made, status s) noexcept {
   copy_trial& trial = *o.trial;
   const copy_way way = &made == &fabric_protocol   ? copy_way::fabric
@@ -59,7 +59,7 @@ status learn(window_core& w, const checked_operation& o, const protocol& made, s
   if (s != status::posted) return s;
   const status arrived = trial.measured() ? complete_promised(w, o.args->target) : status::done;
   if (arrived == status::done) (void)trial.over(status::done);
-  return s;  // what became of the target, the flush will say
+  return s;  // the flush will report a death of the target
 }
 
 status start_best(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
@@ -78,8 +78,8 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
   }
 }
 
-/// The route that was chosen for such an operation on this target before, or null where the answer may be another each
-/// time: for layouts, dynamic windows, operations that were put off, and copies that go by experience.
+/// The cached route of such an operation on this target, or null if the choice may differ each time: for layouts,
+/// dynamic windows, operations that were held, and copies whose way is chosen by experience.
 [[gnu::always_inline]] inline route* route_of(const window_core& w, const checked_operation& o) noexcept {
   if (!o.contiguous || w.kind == call::create_dynamic || o.put_off) return nullptr;
   if (o.atomic()) return &o.state->routes[2];
@@ -90,7 +90,7 @@ status start_best(window_core& w, const placement& at, checked_operation& o, req
   return learns ? nullptr : &o.state->routes[1];
 }
 
-/// The next operation on this target takes the short way, unless something in the window stands against that for good.
+/// Makes the next operation on this target use the fast path, unless the window excludes that permanently.
 void remember_near(window_core& w, const checked_operation& o) noexcept {
   const int target = o.args->target;
   if (target == w.last_handler_target.target || w.needs_entry_scope || w.may_hold || w.kind == call::create_dynamic)
@@ -103,7 +103,7 @@ void remember_near(window_core& w, const checked_operation& o) noexcept {
                            &theirs.region, tries_ways};
 }
 
-/// After an operation on another process of this node.
+/// Called after an operation on another process of this node.
 void note_near(window_core& w, const checked_operation& o, status s) noexcept {
   if (!w.intranode || !ok(s) || o.args->target == w.team->rank) return;
   const bool is_short = o.protocol == promised_protocol.name.data() || (has_ways(w, o) && o.bytes <= one_message_max);
@@ -111,7 +111,8 @@ void note_near(window_core& w, const checked_operation& o, status s) noexcept {
   if (is_short || is_atomic) remember_near(w, o);
 }
 
-/// Another process of this node, whose memory is not mapped, or this rank's own, where handlers own it.
+/// Runs an operation on another process of this node, whose memory is not mapped, or on this rank itself, if handlers
+/// own its memory.
 status run_near(window_core& w, const placement& at, checked_operation& o, request_node** request) noexcept {
   status s = status::done;
   if (has_ways(w, o) && o.args->target != w.team->rank) {
@@ -126,7 +127,7 @@ status run_near(window_core& w, const placement& at, checked_operation& o, reque
   return s;
 }
 
-/// Where nothing is known, or what is known does not hold now. `known` becomes it.
+/// Runs an operation without a cached route, or with one that does not hold now. Stores the choice in `known`.
 [[gnu::noinline]] status run_unknown(window_core& w, const placement& at, checked_operation& o, route* known,
                                      request_node** request) noexcept {
   if (known != nullptr && known->chosen == nullptr && !is_behind_others(o)) *known = choose_protocol(w, at, o);
