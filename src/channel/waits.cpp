@@ -83,7 +83,10 @@ status context::wait_slow(const wait_spec& w) noexcept {
     }
   }
   if (w.peer >= 0 && silent_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), silent_since_ns);
-  if (serves && program_waits_.load(std::memory_order_relaxed) != 0) return result;  // the program is still inside
+  // The program is inside still.
+  if (serves &&
+      (program_waits_.load(std::memory_order_relaxed) != 0 || program_polls_.load(std::memory_order_relaxed) != 0))
+    return result;
   stop_serving();
   if (is_counted) program_leaves();
   return result;
@@ -154,7 +157,6 @@ void context::adapt(std::atomic<std::int64_t>& spin_ns, std::int64_t slept_ns, s
 // reply waits for room, since the receiver waits for that, and makes room. Reservations of ranks known to be dead are
 // void. While another thread polls, the rank does not leave.
 void context::stop_serving() noexcept {
-  if (program_polls_.load(std::memory_order_relaxed) != 0) return around_.inside(true);
   around_.inside(false);
   full_fence();
   for (unsigned looks = 1; is_expected(); ++looks) {

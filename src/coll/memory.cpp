@@ -69,7 +69,7 @@ void memory_collectives::show() noexcept {
 
 // This reaches no turn of that collective: its turns begin with 1.
 void memory_collectives::show_number(std::uint64_t number) noexcept {
-  static_assert(2 * follow_every <= numbers_apart_max);
+  static_assert(2 * numbers_per_update <= numbers_apart_max);
   RMA_ASSERT(number > turn_ >> turn_bits);
   number_ = number;
   turn_ = number << turn_bits;

@@ -54,13 +54,11 @@ class memory_collectives {
   /// when another member has reported a failure of it, whatever this member waits for.
   status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& told) noexcept;
 
-  /// Called when a collective of this number begins, by messages. Flags have no room for the whole number: without an
-  /// update from time to time, this member's flag would compare as later than others' turns after half a million such
-  /// collectives.
-  void follow(std::uint64_t number) noexcept {
-    if (number % follow_every == 0) [[unlikely]]
-      show_number(number);
-  }
+  /// Flags have no room for the whole number: without an update from time to time, the flag of a member whose
+  /// collectives go by messages would compare as later than others' turns after half a million of them.
+  static bool needs_number(std::uint64_t number) noexcept { return number % numbers_per_update == 0; }
+  /// Called when a collective whose number needs it begins, by messages.
+  void show_number(std::uint64_t number) noexcept;
   /// Records that this collective has failed here, or was rejected: members that wait for this one must not take its
   /// next flag for that of this collective.
   void mark_failed(std::uint64_t number, status why) noexcept;
@@ -74,8 +72,7 @@ class memory_collectives {
   [[nodiscard]] int member_in(std::uint64_t number) noexcept;
 
  private:
-  static constexpr std::uint64_t follow_every = std::uint64_t{1} << 16;
-  void show_number(std::uint64_t number) noexcept;
+  static constexpr std::uint64_t numbers_per_update = std::uint64_t{1} << 16;
   status broadcast(const collective_call& c, way how) noexcept;
   status reduce(const collective_call& c, way how) noexcept;
   status allreduce(const collective_call& c, way how) noexcept;

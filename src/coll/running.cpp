@@ -100,11 +100,15 @@ void running::start(std::uint64_t turn) noexcept {
   result_ = status::done;
   state_.store(status::not_yet, std::memory_order_relaxed);
   phase_ = call_.in_shape.given() ? phase::packing : phase::steps;
-  if (call_.wrong != status::done) [[unlikely]] {
-    return fail_everywhere(call_.wrong, fmt::format("{}, with arguments that were refused: {}", text_of_call(),
-                                                    rma::name_of(call_.wrong)));
-  }
+  if (call_.wrong != status::done) [[unlikely]]
+    return fail_refused();
   run(turn_bytes);
+}
+
+// Starts, of which programs make many, have no room on their stack for a text.
+[[gnu::noinline, gnu::cold]] void running::fail_refused() noexcept {
+  fail_everywhere(call_.wrong,
+                  fmt::format("{}, with arguments that were refused: {}", text_of_call(), rma::name_of(call_.wrong)));
 }
 
 bool running::sends_over() const noexcept {

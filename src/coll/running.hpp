@@ -125,6 +125,7 @@ class running final : public awaited {
   void went_on() noexcept;
   /// Fails it at all members, for a reason that the others cannot see; `other`: the member that has made a different
   /// call, or -1.
+  void fail_refused() noexcept;
   void fail_everywhere(status why, const std::string& text, int other = -1) noexcept;
   /// "member 2 called allreduce (sum of f64) at solver.cpp:31".
   [[nodiscard]] std::string text_of_call() const;

@@ -183,7 +183,8 @@ void team_state::start(running& r) noexcept {
   RMA_ASSERT(all_.ctx().is_guarded());
   RMA_ASSERT(r.over() && r.of().in_use != 0);
   ++turns_;
-  if (memory_ != nullptr) memory_->follow(turns_);
+  if (memory_collectives::needs_number(turns_) && memory_ != nullptr) [[unlikely]]
+    memory_->show_number(turns_);
   record(r.signature(), turns_, r.where());
   active_.push_back(r);
   r.set_awaited(true);
