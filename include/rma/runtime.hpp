@@ -197,9 +197,10 @@ class [[nodiscard]] trace_region {
 ///   MPI_Barrier(comm);
 ///
 /// Shape      local
-/// Completes  nothing; its end handles what others have sent on its strength, which may wait for a sender that has lost
-///            its processor
-/// Limits     where nobody polls in it, others wait for the progress thread (RMA_PROGRESS_THREAD=yielding), for 2 ms
+/// Completes  no operation; the destructor handles the messages that other ranks sent because of the scope, and may
+///            wait for a sender that is not running
+/// Limits     if the blocked call does not poll, operations on this rank wait up to 2 ms for the progress thread, which
+///            RMA_PROGRESS_THREAD=yielding starts
 /// Threads    any; one scope is for one thread
 /// Lifetime   within that of its Runtime
 /// Cost       two stores and a fence

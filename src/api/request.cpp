@@ -101,7 +101,7 @@ status Request::check_caller(std::span<const Request> requests) noexcept {
   return pending == requests.end() ? status::done : detail::may_ask(*pending->node_);
 }
 
-// Synchronizations go on only when somebody looks at them: other ranks may wait for them in another order.
+// Synchronizations advance only when they are tested: other ranks may wait for them in another order.
 void Request::advance_together(std::span<Request> requests) noexcept {
   const auto is_task = [](const Request& r) { return r.node_ != nullptr && r.node_->task != nullptr; };
   const auto first = std::find_if(requests.begin(), requests.end(), is_task);

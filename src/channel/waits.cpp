@@ -83,7 +83,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
     }
   }
   if (w.peer >= 0 && silent_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), silent_since_ns);
-  // The program is inside still.
+  // A thread of the program still waits or polls, and handles what arrives.
   if (serves &&
       (program_waits_.load(std::memory_order_relaxed) != 0 || program_polls_.load(std::memory_order_relaxed) != 0))
     return result;

@@ -27,7 +27,7 @@ std::byte* memory_collectives::output_of(int member) const noexcept {
 
 std::size_t memory_collectives::begin_of_part(const collective_call& c, int member) const noexcept {
   const std::size_t unit = element_bytes_of(c);
-  RMA_ASSERT(member >= 0 && member <= team_.size);  // the end of the last part, too
+  RMA_ASSERT(member >= 0 && member <= team_.size);  // `size` gives the end of the last part
   return c.bytes / unit * static_cast<std::size_t>(member) / static_cast<std::size_t>(team_.size) * unit;
 }
 

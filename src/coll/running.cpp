@@ -105,7 +105,7 @@ void running::start(std::uint64_t turn) noexcept {
   run(turn_bytes);
 }
 
-// Starts, of which programs make many, have no room on their stack for a text.
+// This is not inlined: formatting the text would cost every start registers and stack.
 [[gnu::noinline, gnu::cold]] void running::fail_refused() noexcept {
   fail_everywhere(call_.wrong,
                   fmt::format("{}, with arguments that were refused: {}", text_of_call(), rma::name_of(call_.wrong)));

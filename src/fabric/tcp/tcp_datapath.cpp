@@ -35,7 +35,7 @@ std::byte* tcp_fabric::room_for(messaged::peer& p, std::uint16_t kind, std::size
 
 void tcp_fabric::transmit_straight(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> head, slices data,
                                    std::size_t bytes) noexcept {
-  // The front counts the bytes that follow outside of the batch, too.
+  // The length in the front includes the bytes that follow outside the batch.
   connection& c = connection_of(p);
   const front f{static_cast<std::uint32_t>(head.size() + bytes), kind, 0};
   c.out.append(&f, sizeof f);

@@ -44,7 +44,7 @@ enum class bulk_kind : std::uint16_t {
   count_
 };
 
-/// The header of the data of a bulk send; the receive ends with its result, too.
+/// The header of the data of a bulk send; the receive completes with its result.
 struct bulk_head {
   std::int64_t result = 0;  ///< a status; no data follow if it is not `done`
 };
