@@ -108,6 +108,7 @@ checked_operation recall(window_core& w, target_state& state, operation_record& 
   o.peer = w.world_rank(op.target);
   o.far = w.is_far(op.target) ? static_cast<far_target*>(&state) : nullptr;
   o.state = &state;
+  o.block = w.identity_of(op.target);
   o.offset = op.offset;
   o.bytes = op.bytes;
   o.contiguous = op.shapes == nullptr;

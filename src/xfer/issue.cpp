@@ -23,11 +23,13 @@ namespace {
 
 void find_target(window_core& w, int target, checked_operation& o) noexcept {
   o.peer = w.world_rank(target);
-  if (w.is_far(target)) {
+  const int place = w.team->node_index(target);
+  if (place < 0) {
     o.far = &w.far(target);
     o.state = o.far;
   } else {
     o.state = &w.states[w.index_of(target)];
+    o.block = w.block_at(place);
   }
 }
 
@@ -54,9 +56,8 @@ status describe_extent(const window_core& w, const operation_args& a, checked_op
     if (origin_counts && o.origin->bytes() != o.bytes) return status::bad_size;
     if (o.result != nullptr && o.result->bytes() != o.bytes) return status::bad_size;
   }
-  if (w.unit != 0 && a.displacement > static_cast<std::uint64_t>(PTRDIFF_MAX) / w.unit) return status::out_of_window;
-  o.offset = a.displacement * w.unit;
-  return status::done;
+  const bool overflows = __builtin_mul_overflow(a.displacement, w.unit, &o.offset);
+  return overflows || o.offset > static_cast<std::uint64_t>(PTRDIFF_MAX) ? status::out_of_window : status::done;
 }
 
 status check_range(window_core& w, int target, const checked_operation& o) noexcept {
@@ -66,7 +67,7 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
     if (const status s = find_far(w, target, found); s != status::done) return s;
   }
   if (w.kind == call::create_dynamic) return status::done;  // its table of attached ranges is checked instead
-  const std::uint64_t limit = o.far != nullptr ? o.far->bytes : w.identity_of(target)->identity.bytes;
+  const std::uint64_t limit = o.far != nullptr ? o.far->bytes : o.block->identity.bytes;
   const std::ptrdiff_t lower = o.lower();
   const std::ptrdiff_t upper = o.upper();
   if (lower < 0 && o.offset < static_cast<std::uint64_t>(-lower)) return status::out_of_window;
@@ -185,9 +186,7 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   const target_view* const t = w.view_at(target);
   at.base = t != nullptr ? t->base : nullptr;
   at.mapped = at.base != nullptr;
-  const window_block* const block = w.identity_of(target);
-  if (block == nullptr) return status::done;
-  at.region = o.atomic() && is_by_adapter(w.mode) ? &block->identity.wide : &block->region;
+  at.region = o.atomic() && is_by_adapter(w.mode) ? &o.block->identity.wide : &o.block->region;
   return status::done;
 }
 
@@ -216,9 +215,7 @@ fabric::region_key known_region(const window_core& w, const checked_operation& o
     return o.far != nullptr ? range.wide : fabric::region_key{range.address, range.bytes, 0};
   }
   if (o.far != nullptr) return o.far->region;
-  const window_block* const block = w.identity_of(target);
-  if (block == nullptr) return {};
-  return o.atomic() && is_by_adapter(w.mode) ? block->identity.wide : block->region;
+  return o.atomic() && is_by_adapter(w.mode) ? o.block->identity.wide : o.block->region;
 }
 
 status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {

@@ -72,7 +72,7 @@ class message_maker {
   /// The room for data, in the message and in its reply, with one more piece and `used` bytes.
   [[nodiscard]] std::uint64_t room(std::uint64_t used) const noexcept {
     const std::size_t fixed = sizeof head_ + (head_.pieces + std::size_t{1}) * sizeof(target_rows);
-    return fixed + used >= bytes_max_ ? 0 : (bytes_max_ - fixed - used) / unit_ * unit_;
+    return fixed + used >= bytes_max_ ? 0 : (bytes_max_ - fixed - used) & ~(unit_ - 1);  // a power of two
   }
   void make_contiguous() noexcept {
     const std::uint64_t part = std::min(o_.bytes - made_, room(0));

@@ -20,16 +20,17 @@ class copy_trial;
 /// A checked operation.
 struct checked_operation {
   const operation_args* args = nullptr;
-  int peer = -1;                   ///< the target's rank in the world
-  far_target* far = nullptr;       ///< the target's state, if it is on another node
-  target_state* state = nullptr;   ///< the target's pending operations
-  std::uint64_t offset = 0;        ///< bytes from the start of the target's part (dynamic: an address)
-  std::uint64_t bytes = 0;         ///< bytes of data
-  bool aggregated = false;         ///< called on an aggregate handle: it may be held if it is small
-  bool contiguous = true;          ///< on all sides; then the layouts are null
-  bool admitted = false;           ///< the epoch has admitted it
-  bool put_off = false;            ///< it was held until its epoch admitted it, as later ones may be
-  const Layout* origin = nullptr;  ///< layout of the data that the origin reads (of a get: writes)
+  int peer = -1;                        ///< the target's rank in the world
+  far_target* far = nullptr;            ///< the target's state, if it is on another node
+  target_state* state = nullptr;        ///< the target's pending operations
+  const window_block* block = nullptr;  ///< the target's description of its part, if it is on this node
+  std::uint64_t offset = 0;             ///< bytes from the start of the target's part (dynamic: an address)
+  std::uint64_t bytes = 0;              ///< bytes of data
+  bool aggregated = false;              ///< called on an aggregate handle: it may be held if it is small
+  bool contiguous = true;               ///< on all sides; then the layouts are null
+  bool admitted = false;                ///< the epoch has admitted it
+  bool put_off = false;                 ///< it was held until its epoch admitted it, as later ones may be
+  const Layout* origin = nullptr;       ///< layout of the data that the origin reads (of a get: writes)
   const Layout* target = nullptr;
   const Layout* result = nullptr;              ///< only of get_accumulate
   mutable operation_record* record = nullptr;  ///< record of a held operation, until a protocol adopts it

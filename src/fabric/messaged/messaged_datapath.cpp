@@ -224,7 +224,7 @@ void messaged_fabric::transmit_data(peer& p, std::uint16_t kind, std::span<const
   std::memcpy(to, head.data(), head.size());
   to += head.size();
   for (const fabric::local_slice& each : data) {
-    if (each.bytes != 0) std::memcpy(to, each.at, each.bytes);
+    if (each.bytes != 0) fetch(to, each.at, each.bytes);
     to += each.bytes;
   }
   end_message(p, bytes >= alone_bytes ? departure::now : when);

@@ -23,6 +23,7 @@
 #include "fabric/fabric.hpp"
 #include "fabric/object_bytes.hpp"
 #include "rma/detail/copy.hpp"
+#include "rma/detail/word.hpp"
 
 namespace rma::messaged {
 
@@ -78,6 +79,22 @@ inline void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
   } else {
     detail::copy_bytes(to, from, bytes);
   }
+}
+
+/// Copies from the target's memory, whose words may change meanwhile, as the table of a dynamic window does. Its reader
+/// asks again if they did; the thread sanitizer has to see that each of them is read whole.
+inline void fetch(std::byte* to, const void* memory, std::size_t bytes) noexcept {
+  const auto* from = static_cast<const std::byte*>(memory);
+#if defined(RMA_THREAD_SANITIZER)
+  constexpr std::size_t word_bytes = sizeof(std::uint64_t);
+  if (reinterpret_cast<std::uintptr_t>(from) % word_bytes == 0) {
+    for (; bytes >= word_bytes; to += word_bytes, from += word_bytes, bytes -= word_bytes) {
+      const std::uint64_t word = __atomic_load_n(reinterpret_cast<const std::uint64_t*>(from), __ATOMIC_RELAXED);
+      std::memcpy(to, &word, word_bytes);
+    }
+  }
+#endif
+  std::memcpy(to, from, bytes);
 }
 
 /// Carries out an atomic, and returns the old value.
