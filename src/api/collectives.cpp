@@ -108,32 +108,6 @@ status finish_call(detail::context& ctx, running& r, std::string* why) noexcept 
   return s;
 }
 
-// Before the first one whose algorithm depends on it, on a team of several nodes: members tell each other where they
-// are.
-status learn_nodes(detail::team_core& team, detail::coll::team_state& state, const detail::collective_call& call,
-                   bool may_wait) noexcept {
-  if (!state.needs_nodes(call, may_wait)) return status::done;
-  int mine = team.rank;
-  for (int r = team.first + team.mapped - 1; team.rt->intranode && r >= team.first; --r) {
-    if (team.node_index(r) >= 0) mine = r;
-  }
-  std::vector<int> nodes(static_cast<std::size_t>(team.size));
-  detail::collective_call exchange;
-  exchange.what = detail::collective::allgather;
-  exchange.name = "allgather of nodes";
-  exchange.in = &mine;
-  exchange.out = nodes.data();
-  exchange.received.each_bytes = sizeof mine;
-  running* r = nullptr;
-  {
-    const std::lock_guard guard(team.rt->ctx->lock());
-    r = &state.start(exchange, std::source_location::current());
-  }
-  const status s = finish_call(*team.rt->ctx, *r, nullptr);
-  if (s == status::done) state.set_nodes(std::move(nodes));
-  return s;
-}
-
 /// Runs it to its end; `why` gets the text of a failure, if it is wanted.
 status run_call(detail::team_core& team, const detail::collective_call& call, const std::source_location& where,
                 std::string* why) noexcept {
@@ -147,7 +121,6 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
   };
   if (const status s = may_start(team, call.wrong); s != status::done) return told(s);
   detail::coll::team_state& state = state_of(team);
-  if (const status s = learn_nodes(team, state, call, true); s != status::done) return told(s);
   const traced event(team, call);
   if (state.in_memory(call)) {
     const status s = state.run_in_memory(call, where, why);
@@ -198,7 +171,6 @@ status start_call(detail::team_core& team, const detail::collective_call& call, 
   const detail::call_scope in(ctx, call.name, target_of(call), true);
   if (const status s = may_start(team, call.wrong); s != status::done) return s;
   detail::coll::team_state& state = state_of(team);
-  if (const status s = learn_nodes(team, state, call, false); s != status::done) return s;
   const traced event(team, call);
   start_with(team, made, [&]() -> running& {
     running& r = state.start(call, where);
@@ -232,10 +204,8 @@ status TeamBase::try_start(const described& what, Request& made) noexcept {
 }
 
 Collective TeamBase::keep(const described& what, const source& where) {
-  status s = may_start(*core_, what.wrong);
+  if (const status s = may_start(*core_, what.wrong); !ok(s)) detail::raise_team(*core_, what.name, s, where);
   detail::coll::team_state& state = state_of(*core_);
-  if (ok(s)) s = learn_nodes(*core_, state, what, true);
-  if (!ok(s)) detail::raise_team(*core_, what.name, s, where);
   const std::lock_guard guard(core_->rt->ctx->lock());
   Collective made;
   made.core_ = core_;

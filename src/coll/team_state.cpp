@@ -73,17 +73,6 @@ bool team_state::in_memory(const collective_call& c) const noexcept {
   return has_way && memory_ != nullptr && all_.memory_allowed(c.what) && element_bytes_of(c) <= element_bytes_max;
 }
 
-bool team_state::needs_nodes(const collective_call& c, bool may_wait) const noexcept {
-  constexpr std::size_t worth_bytes = 4096;  // the first calls repay what it costs once
-  if (!nodes_.empty() || team_.one_node) return false;
-  const algorithm* const forced = all_.forced(c.what);
-  if (forced != nullptr) return forced->name == "hierarchical";
-  if (!may_wait) return false;
-  const bool of_blocks = c.what == call::allgather || c.what == call::alltoall || c.what == call::reduce_scatter;
-  const bool of_vectors = c.what == call::broadcast || c.what == call::reduce || c.what == call::allreduce;
-  return !c.varied && ((of_blocks && c.received.each_bytes >= worth_bytes) || (of_vectors && c.bytes >= worth_bytes));
-}
-
 status team_state::run_in_memory(const collective_call& c, const std::source_location& where,
                                  std::string* why) noexcept {
   const std::uint64_t number = ++turns_;
@@ -145,6 +134,7 @@ plan& team_state::make(const collective_call& c, std::int32_t signature) {
     const auto unused = std::find_if(plans_.rbegin(), plans_.rend(), [](const auto& p) { return p->in_use == 0; });
     if (unused != plans_.rend()) plans_.erase(std::next(unused).base());
   }
+  if (nodes_.empty()) nodes_ = team_.nodes_of_members();
   auto made = std::make_unique<plan>(c, signature, team_.rank, team_.size, all_.reproducible(), nodes_);
   if (c.schedule != nullptr) {
     made->use(*c.schedule);

@@ -38,10 +38,6 @@ class team_state {
   [[nodiscard]] machine& all() noexcept { return all_; }
   /// True if a blocking call uses shared memory: the same at all members, whatever their sizes and layouts.
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
-  /// True if this member does not know the nodes of the others yet, and the call must be hierarchical, or it is large
-  /// and `auto` should know them. `may_wait`: the call is not the start of a non-blocking one.
-  [[nodiscard]] bool needs_nodes(const collective_call& call, bool may_wait) const noexcept;
-  void set_nodes(std::vector<int> nodes) noexcept { nodes_ = std::move(nodes); }
   /// Runs the call in memory.
   status run_in_memory(const collective_call& call, const std::source_location& where, std::string* why) noexcept;
   /// Waits after a failure, before its text is read, for the message with the place of the other member's call.
@@ -113,7 +109,7 @@ class team_state {
   std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
   std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
   std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member
-  std::vector<int> nodes_;                      ///< node of each member, named by its lowest one; empty: not known
+  std::vector<int> nodes_;                      ///< see nodes_of_members(); found when the first plan is made
   running_list active_;
   std::array<call_record, records_max> records_{};
   std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes

@@ -190,6 +190,7 @@ job_context simulated_place(const settings& s) {
   auto boot = std::make_unique<sim::sim_client>(*me.job, me.rank);
   shm::segment_provider& host = *boot;
   job_context at;
+  for (int r = 0; r < boot->size(); ++r) at.nodes.push_back(me.job->node_of(r));
   std::vector<int> members = me.job->ranks_of(me.job->node_of(me.rank));
   const std::size_t mine = position(members, me.rank);
   at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);
@@ -239,6 +240,7 @@ job_context find_place(const settings& s) {
   surveyed job = survey(*at.boot, mine);
   const shm::node_load load = load_of(s, job);
   at.wide = start_wide(s, *at.boot, job, *at.directory, std::move(device));
+  at.nodes = std::move(job.nodes);
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);
   at.around = std::make_unique<shm::node_platform>(*at.board, load);

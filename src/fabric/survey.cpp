@@ -91,7 +91,7 @@ std::vector<std::size_t> numbers(const std::string& line) {
 }  // namespace
 
 surveyed survey(boot::client& boot, const introduced& mine) {
-  if (boot.size() == 1) return {{0}, mine.has, mine.device, {1, detail::core_set::parse(mine.cores).count()}};
+  if (boot.size() == 1) return {{0}, {0}, mine.has, mine.device, {1, detail::core_set::parse(mine.cores).count()}};
   if (const status s =
           boot.put(fmt::format("node/{}", boot.rank()), fmt::format("{}\n{}\n{}\n{}\n{}", mine.node, mine.machine,
                                                                     mine.cores, mine.device.text(), text_of(mine.has)));
@@ -112,6 +112,7 @@ surveyed survey(boot::client& boot, const introduced& mine) {
   found.none = take_obstacles(text);
   const std::vector<std::size_t> loads = numbers(take_line(text));
   for (std::size_t r = 0; r < node_of.size(); ++r) {
+    found.nodes.push_back(static_cast<int>(node_of[r]));
     if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
   }
   const std::size_t machine = machine_of.at(me);

@@ -55,6 +55,19 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
   rt->revoked->add(*this);
 }
 
+std::vector<int> team_core::nodes_of_members() const {
+  if (one_node) return {};
+  const std::vector<int>& node_of = rt->where.nodes;
+  std::vector<int> lowest(node_of.size(), -1);  // by number of the node, which is less than that of ranks
+  std::vector<int> names(static_cast<std::size_t>(size));
+  for (int r = 0; r < size; ++r) {
+    int& name = lowest[static_cast<std::size_t>(node_of[static_cast<std::size_t>(world_rank(r))])];
+    if (name < 0 || !rt->intranode) name = r;
+    names[static_cast<std::size_t>(r)] = name;
+  }
+  return names;
+}
+
 // The others may still be looking at this rank's lines.
 team_core::~team_core() {
   if (rt->forked()) return;

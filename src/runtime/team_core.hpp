@@ -71,6 +71,9 @@ struct team_core : std::enable_shared_from_this<team_core> {
   [[nodiscard]] int node_index(int r) const noexcept {
     return r >= first && r < first + mapped ? places[static_cast<std::size_t>(r - first)] : -1;
   }
+  /// The node of each member, named by its lowest member; empty on one node. No communication: all ranks know it since
+  /// the start of the job.
+  [[nodiscard]] std::vector<int> nodes_of_members() const;
   /// The lines of members that share memory; null where a team has none.
   [[nodiscard]] memory_lines* memory_lines_of(int r) const noexcept {
     if (!has_lines || !rt->intranode || size > memory_lines::members_max) return nullptr;

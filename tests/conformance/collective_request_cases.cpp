@@ -216,6 +216,11 @@ void mismatches(context& ctx) {
   odd_one_out(
       "sizes", rma::status::bad_size, [&](rma::Team& t) { t.allreduce(span(a).first(8), rma::sum); },
       [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+  // On several nodes each of the two lengths has an algorithm of its own.
+  std::vector<int> longer(1024);
+  odd_one_out(
+      "256 bytes and 4 KiB", rma::status::bad_size, [&](rma::Team& t) { t.allreduce(span(a), rma::sum); },
+      [&](rma::Team& t) { t.allreduce(span(longer), rma::sum); });
   if (ctx.size() > 2) {  // of two roots that both only give, neither waits
     odd_one_out(
         "roots", rma::status::bad_argument, [&](rma::Team& t) { t.broadcast(span(a), 1); },
@@ -235,6 +240,31 @@ void mismatches(context& ctx) {
         t.allreduce(span(d), rma::bxor);
       },
       [&](rma::Team& t) { t.allreduce(span(a), rma::sum); });
+}
+
+// Goal: the start of a collective waits for no other member, not even the first one on a team. Method: the others start
+// theirs when they have a message that rank 0 sends after its start. Break: wait for another member in start_call
+// (src/api/collectives.cpp).
+void starts_do_not_wait(context& ctx) {
+  std::vector<long> mine(2000, ctx.rank()), sums(mine.size());
+  const long total = ctx.size() * (ctx.size() - 1L) / 2;
+  const auto start_apart = [&](auto&& start) {
+    rma::Team team = ctx.world().split(0, ctx.rank());
+    constexpr int tag = 77;
+    int word = 0;
+    if (ctx.rank() != 0) (void)ctx.world().recv(span(&word, 1), 0, tag);
+    rma::Request pending = start(team);
+    for (int r = 1; ctx.rank() == 0 && r < ctx.size(); ++r) ctx.world().send(span<const int>(&word, 1), r, tag);
+    pending.wait();
+  };
+  start_apart([](rma::Team& t) { return t.ibarrier(); });
+  start_apart([&](rma::Team& t) { return t.iallreduce(span(mine), span(sums), rma::sum); });
+  ctx.check(sums == std::vector<long>(mine.size(), total), "iallreduce that one member starts before the others");
+  const int last = ctx.size() - 1;
+  start_apart([&](rma::Team& t) { return t.ireduce(span(mine), span(sums), rma::max, last); });
+  ctx.check(ctx.rank() != last || sums.back() == last, "ireduce that one member starts before the others");
+  start_apart([&](rma::Team& t) { return t.ibroadcast(span(mine), last); });
+  ctx.check(mine == std::vector<long>(mine.size(), last), "ibroadcast that one member starts before the others");
 }
 
 // Goal: a member that comes to a collective when the others have been told that it has failed, and have gone on, gets
@@ -335,6 +365,7 @@ constexpr test_case collective_request_table[] = {
     {"collective.late_for_a_refused_one", late_for_a_refused_one},
     {"collective.own_schedules", own_schedules},
     {"collective.containers", containers},
+    {"collective.starts_do_not_wait", starts_do_not_wait},
 };
 
 }  // namespace

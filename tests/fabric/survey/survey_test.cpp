@@ -102,6 +102,7 @@ TEST_CASE("ranks know who shares their node and their machine", "[fabric][survey
   for (std::size_t r = 0; r < found.size(); ++r) {
     CAPTURE(r);
     CHECK(found[r].members == members[r]);
+    CHECK(found[r].nodes == std::vector<int>{0, 1, 0, 2, 1});
     CHECK(found[r].load.ranks == ranks[r]);
     CHECK(found[r].load.cores == 4);
     CHECK(found[r].load.turn == turns[r]);
