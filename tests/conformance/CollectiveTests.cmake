@@ -34,6 +34,18 @@ foreach(set IN ITEMS linear trees doubling rings circulant halving reproducible 
     ARGS ${cases} LABELS long TIMEOUT 600)
 endforeach()
 
+# Algorithms that know the nodes of all members.
+set(coll_hierarchical BARRIER=hierarchical BROADCAST=hierarchical REDUCE=hierarchical ALLREDUCE=hierarchical)
+list(TRANSFORM coll_hierarchical PREPEND RMA_COLL_ OUTPUT_VARIABLE env)
+list(TRANSFORM env PREPEND "-x;" OUTPUT_VARIABLE options)
+rma_add_program_test(NAME conformance.coll.hierarchical.sim TARGET conformance LAUNCHER rma-sim RANKS 5
+  OPTIONS --ranks-per-node 2 ${options} ARGS --effort 1 --case ^collective ${passed} LABELS sim not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.hierarchical.tcp TARGET conformance RANKS 4 OPTIONS --nodes 2
+  ENV RMA_FABRIC=tcp ${env} ARGS --effort 1 --case ^collective ${passed} LABELS tcp not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.hierarchical.long TARGET conformance LAUNCHER rma-sim
+  RANKS 2 3 4 5 6 7 8 9 16 33 OPTIONS --ranks-per-node 3 ${options} ARGS --case ^collective ${passed} LABELS long sim
+  TIMEOUT 3600)
+
 foreach(strategy IN ITEMS test-on-init wait-on-send start-all thread)
   rma_add_program_test(NAME conformance.coll.progress.${strategy} TARGET conformance RANKS 2
     ENV RMA_NBC_PROGRESS=${strategy} RMA_INTRANODE=off ARGS --effort 1 --case ^collective ${passed}
@@ -43,6 +55,9 @@ foreach(way IN ITEMS flat direct)
   rma_add_program_test(NAME conformance.coll.memory.${way} TARGET conformance RANKS 2 4
     ENV RMA_COLL_ALLREDUCE=${way} ARGS --effort 4 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
 endforeach()
+rma_add_program_test(NAME conformance.coll.memory.release-gather TARGET conformance RANKS 2 4
+  ENV RMA_COLL_REDUCE=release-gather RMA_COLL_BROADCAST=release-gather
+  ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
 # A tree of two levels, by blocks of ranks, and by cores on a machine of two sockets that there need not be. There the
 # ranks of a socket follow each other, or not.
 set(trees RMA_COLL_ALLREDUCE=tree RMA_COLL_REDUCE=tree RMA_COLL_BROADCAST=tree)
