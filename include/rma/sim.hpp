@@ -91,7 +91,8 @@ enum class Fate : std::uint8_t {
 /// Outcome of one rank.
 struct RankOutcome {
   Fate fate = Fate::stuck;  ///< how it ended
-  /// Result of its main function.
+  /// Result of its main function. After an exception 1, or 2 if it was an Error of kind bad_setting, bad_boot or
+  /// unreachable.
   int exit_code = 0;
   /// The exception's text.
   std::string error{};
@@ -130,7 +131,8 @@ struct Outcome {
   /// Exit status that a launcher would return: the code of an abort, 2 if ranks are stuck, else the first exit code
   /// that is not 0.
   [[nodiscard]] int exit_code() const noexcept;
-  /// One line for each rank that did not return 0, and the report of stuck ranks; empty if all returned 0.
+  /// One line for each rank that did not return 0 (ranks whose exceptions have the same text share one), and the
+  /// report of stuck ranks; empty if all returned 0.
   [[nodiscard]] std::string text() const;
   /// The ranks' times by activity, and NetworkReport::json or null: the input of `rma-sim report`.
   [[nodiscard]] std::string json() const;

@@ -10,6 +10,7 @@
 
 #include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
+#include "core/uncaught_mistakes.hpp"
 #include "p2p/messenger.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
@@ -32,13 +33,21 @@ void check_headers(std::uint32_t of_program) {
                           of_program / 10'000, of_program / 100 % 100, of_program % 100, version()));
 }
 
+Config config_of(int& argc, char** argv, const Config& wanted) {
+  const detail::uncaught_mistakes end_here;
+  return fabric::started_as(argc, argv, wanted);
+}
+
 std::shared_ptr<detail::runtime_core> start(const Config& config) {
+  const detail::uncaught_mistakes end_here;
   check_headers(config.headers);
   boot::fill_standard_streams();  // before anything is opened
   const auto destroy = [](detail::runtime_core* core) {
     if (!core->forked()) delete core;
   };
-  return {new detail::runtime_core(config), destroy};
+  std::shared_ptr<detail::runtime_core> core(new detail::runtime_core(config), destroy);
+  (void)boot::parse_process_sets(core->config.text(detail::knob::process_sets), core->ctx->size());  // or it throws
+  return core;
 }
 
 constexpr std::uint64_t world_id = 1;
@@ -54,14 +63,13 @@ const char* name_of(fabric::write_completion c) noexcept {
 
 }  // namespace
 
-Runtime::Runtime(int& argc, char** argv, const Config& config) : Runtime(fabric::started_as(argc, argv, config)) {}
+Runtime::Runtime(int& argc, char** argv, const Config& config) : Runtime(config_of(argc, argv, config)) {}
 
 Runtime::Runtime(const Config& config) : core_(start(config)) {
   auto team =
       std::make_shared<detail::team_core>(core_, world_id, std::vector<int>{}, core_->ctx->rank(), core_->ctx->size());
   team->make_lines({});
   world_ = std::move(team);
-  (void)boot::parse_process_sets(core_->config.text(detail::knob::process_sets), size());  // mistakes are told at once
 }
 
 Runtime::~Runtime() = default;

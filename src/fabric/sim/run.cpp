@@ -4,11 +4,13 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "core/process_state.hpp"
 #include "fabric/sim/report.hpp"
 #include "fabric/sim/sim_boot.hpp"
 #include "fabric/sim/topology.hpp"
@@ -158,12 +160,15 @@ int Outcome::exit_code() const noexcept {
 
 std::string Outcome::text() const {
   std::string all = aborted ? abort_message + "\n" : std::string();
+  std::map<std::string, std::vector<int>> threw;  // ranks of the same text share a line
   for (std::size_t r = 0; r < ranks.size(); ++r) {
     const RankOutcome& o = ranks[r];
-    if (o.fate == Fate::threw) all += fmt::format("rank {} ended by an exception: {}\n", r, o.error);
+    if (o.fate == Fate::threw) threw[o.error].push_back(static_cast<int>(r));
     if (o.fate == Fate::killed) all += fmt::format("rank {} was killed at {} ns\n", r, o.end.count());
     if (o.fate == Fate::finished && o.exit_code != 0) all += fmt::format("rank {} ended with {}\n", r, o.exit_code);
   }
+  for (const auto& [error, by] : threw)
+    all += fmt::format("{} ended by an exception: {}\n", detail::names_of_ranks(by), error);
   return stuck.empty() ? all : all + stuck + "\n";
 }
 

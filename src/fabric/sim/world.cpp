@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/assert.hpp"
+#include "core/uncaught_mistakes.hpp"
 #include "fabric/sim/sim_boot.hpp"
 #include "rma/error.hpp"
 
@@ -92,6 +93,9 @@ void world::run(const std::function<int(int rank)>& main) {
       try {
         const int code = main(r);
         end_main(self, fate::finished, code, {});
+      } catch (const Error& e) {
+        const bool mistake = detail::is_mistake_of_configuration(e.code());
+        end_main(self, fate::threw, mistake ? detail::exit_by_mistake : 1, e.what());
       } catch (const std::exception& e) {
         end_main(self, fate::threw, 1, e.what());
       } catch (...) {
