@@ -29,7 +29,8 @@ bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
 
 }  // namespace
 
-// Simulated jobs, which compare protocols, have a progress thread only on request.
+// Simulated jobs, which compare protocols, have a progress thread only on request. It costs their program nothing, so
+// that it need not stand aside.
 void context::serve_beside(bool for_window) {
   if (serves_beside_) return;
   const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
@@ -38,7 +39,7 @@ void context::serve_beside(bool for_window) {
                       (may && has_far_ranks() && (for_window || needs_processor(settings_, wide_)));
   if (!always && !yields) return;
   shared_ = true;
-  yields_to_program_ = !always;
+  yields_to_program_ = !always && !around_.is_simulated();
   serves_beside_ = true;
   progress_thread_ = around_.start([this] { serve(); });
 }
