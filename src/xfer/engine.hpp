@@ -180,6 +180,8 @@ class engine {
   /// Returns when fewer operations wait than RMA_WAITING_OPERATIONS allows. The caller does not hold the progress
   /// lock.
   void keep_bounded() noexcept;
+  /// The number of operations that may wait, RMA_WAITING_OPERATIONS.
+  [[nodiscard]] std::uint64_t waiting_max() const noexcept { return waiting_max_; }
 
   /// Ends the sent operations of a peer that has gone: none will be acknowledged.
   void end_sent(context::peer& peer) noexcept;

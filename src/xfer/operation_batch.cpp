@@ -126,16 +126,18 @@ void send_one(window_core& w, int target, target_state& state, batch_maker& made
   }
 }
 
-/// Waits until few messages wait for room, to bound their memory.
-void await_unsent(window_core& w, int rank) noexcept {
-  const auto few = [&w, rank]() noexcept {
-    const std::lock_guard guard(w.ctx->lock());
-    return w.ctx->peer_of(rank).waiting_count() < unsent_max;
-  };
-  if (!few()) (void)w.ctx->wait({.until = few, .peer = rank});
+/// Waits until few messages wait for room, to bound their memory. True unless the peer has died.
+bool await_unsent(window_core& w, int rank) noexcept {
+  const auto few = [&w, rank]() noexcept { return has_room_for_batch(w, rank); };
+  return few() || w.ctx->wait({.until = few, .peer = rank}) == status::done;
 }
 
 }  // namespace
+
+bool has_room_for_batch(window_core& w, int rank) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  return w.ctx->peer_of(rank).waiting_count() < unsent_max;
+}
 
 std::uint32_t batch_bytes_of(window_core&, int) noexcept {
   constexpr std::size_t fixed =
@@ -147,16 +149,23 @@ void send_batches(window_core& w, int target, target_state& state, operation_rec
                   const rider* end) noexcept {
   if (ops.empty()) return;
   const int rank = w.world_rank(target);
-  await_unsent(w, rank);
+  bool alive = await_unsent(w, rank);
   batch_maker made(w, rank);
   operation_record::queue sent;
-  const std::lock_guard guard(w.ctx->lock());
+  std::unique_lock guard(w.ctx->lock());
   context::peer& peer = w.ctx->peer_of(rank);
   while (!ops.empty()) {
     operation_record& op = ops.front();
     RMA_ASSERT(op.held == hold_reason::none);
+    if (!made.has_room(op)) {
+      send_one(w, target, state, made, sent, nullptr);
+      if (alive && peer.waiting_count() >= unsent_max) {
+        guard.unlock();
+        alive = await_unsent(w, rank);
+        guard.lock();
+      }
+    }
     ops.pop_front();
-    if (!made.has_room(op)) send_one(w, target, state, made, sent, nullptr);
     operation_args args;
     const checked_operation o = recall(w, state, op, args);
     made.add(o, record_by_message(w, o, o.record, peer));

@@ -37,8 +37,11 @@ constexpr std::uint32_t batched_bytes(call kind, std::uint64_t bytes, std::size_
 /// The bytes of one message to the target, counted in the same way.
 std::uint32_t batch_bytes_of(window_core& w, int target) noexcept;
 
+/// True if few messages to the rank wait for room of the network: send_batches does not wait before its first message.
+[[nodiscard]] bool has_room_for_batch(window_core& w, int rank) noexcept;
+
 /// Sends operations on one target, in as few messages as possible, with the rider (may be null) after the last one.
-/// `ops` is empty afterwards.
+/// `ops` is empty afterwards. Waits where many messages wait for room.
 void send_batches(window_core& w, int target, target_state& state, operation_record::queue& ops,
                   const rider* end) noexcept;
 

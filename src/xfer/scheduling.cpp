@@ -19,7 +19,9 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; the next one issues them
+constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; the next one issues the first
+constexpr unsigned issued_at_once = 32;        ///< of them, so that no call takes long
+constexpr std::uint32_t message_bytes_max = std::uint32_t{1} << 31;  ///< of those that are held to be aggregated
 
 bool is_update(const operation_record& op) noexcept { return op.kind != call::get; }
 
@@ -44,6 +46,10 @@ bool may_chain(const window_core& w, const checked_operation& o) noexcept {
 
 std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
   return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
+}
+
+std::uint32_t message_bytes_of(const operation_record& op) noexcept {
+  return batched_bytes(op.kind, op.bytes, op.shapes == nullptr ? 0 : op.shapes->target.blocks());
 }
 
 /// Moves the operations of the target's queue for which the predicate is true to `chosen`, the rest to `others`.
@@ -131,6 +137,41 @@ void issue_of(window_core& w, int target, bool all, const rider* end) noexcept {
   w.schedule.issuing = was_issuing;
 }
 
+/// Takes operations from the front of the target's queue: as many as fill a message, and some of the others.
+void take_first_few(window_core& w, int target, target_state& state, operation_record::queue& small,
+                    operation_record::queue& large) noexcept {
+  const std::lock_guard guard(w.ctx->lock());
+  scheduled_operations& queue = state.scheduled;
+  std::uint32_t bytes = 0;
+  for (unsigned apart = 0; !queue.held.empty() && apart < issued_at_once; --queue.operations) {
+    const operation_record& first = queue.held.front();
+    const std::uint32_t more = first.batched ? message_bytes_of(first) : 0;
+    if (bytes + more > batch_bytes_of(w, target)) return;
+    bytes += more;
+    queue.message_bytes -= more;
+    if (!first.batched) ++apart;
+    operation_record& op = take_scheduled(w, state);
+    (op.batched ? small : large).push_back(op);
+  }
+}
+
+/// Makes room in the target's queue. While many messages wait for room of the network, the queue grows instead, to the
+/// limit of operations that wait: no caller waits before.
+void issue_some(window_core& w, int target, target_state& state) noexcept {
+  if (!has_room_for_batch(w, w.world_rank(target))) {
+    const scheduled_operations& queue = state.scheduled;
+    const bool fits = queue.operations < w.team->rt->ops->waiting_max() && queue.message_bytes < message_bytes_max;
+    if (!fits) issue_scheduled(w, target);
+    return;
+  }
+  operation_record::queue small, large;
+  take_first_few(w, target, state, small, large);
+  const bool was_issuing = std::exchange(w.schedule.issuing, true);
+  issue_ordered(w, state, large);
+  send_batches(w, target, state, small, nullptr);
+  w.schedule.issuing = was_issuing;
+}
+
 /// The reason to hold it, or null.
 const char* why_held(const window_core& w, const checked_operation& o, const char*& how) noexcept {
   if (may_aggregate(w, o)) {
@@ -195,8 +236,10 @@ status schedule(window_core& w, const placement& at, const checked_operation& o,
   const char* const why = why_held(w, o, how);
   target_state& state = *o.state;
   if (why == nullptr || is_awaited(o, requested) || state.queued.load() != 0) {
-    // Puts of one epoch are unordered; atomic updates are ordered, and awaited operations come after held ones.
-    if (o.atomic() || is_awaited(o, requested)) issue_scheduled(w, o.args->target);
+    // Puts and gets of one epoch are unordered, and their requests are not for held ones; atomic updates are ordered,
+    // a signal comes after what was issued before, and while a call waits for a value, held operations go on.
+    const bool comes_after = o.atomic() || o.args->signal >= 0 || (o.args->by_value && o.fetches());
+    if (comes_after) issue_scheduled(w, o.args->target);
     return status::not_supported;
   }
   const bool aggregated = may_aggregate(w, o);
@@ -204,7 +247,8 @@ status schedule(window_core& w, const placement& at, const checked_operation& o,
   const bool is_full = aggregated && state.scheduled.message_bytes + bytes > batch_bytes_of(w, o.args->target);
   // An update in a message of its own would overtake those that are held for aggregation.
   const bool would_overtake = o.atomic() && !aggregated && state.scheduled.message_bytes != 0;
-  if (is_full || would_overtake || state.scheduled.operations >= scheduled_max) issue_scheduled(w, o.args->target);
+  if (would_overtake) issue_scheduled(w, o.args->target);
+  if (is_full || state.scheduled.operations >= scheduled_max) issue_some(w, o.args->target, state);
   const std::lock_guard guard(w.ctx->lock());
   checked_operation held = o;
   held.choose(how, why);

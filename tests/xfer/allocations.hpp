@@ -115,6 +115,7 @@ void run_kinds(test& t) {
   t.run("put of rows", [&] { win.put(t.buffer.data(), rows, to, 0, rows), win.flush(to); });
   t.run("get of rows", [&] { win.get(t.buffer.data(), rows, to, 0, rows), win.flush(to); });
   t.run("accumulate of rows", [&] { win.accumulate(t.buffer.data(), rows, to, 0, rows, rma::sum), win.flush(to); });
+  t.run("put of rows and its request", [&] { win.rput(t.buffer.data(), rows, to, 0, rows).wait(); });
   t.run("put and its request", [&] { win.rput(one, to, 0).wait(); });
   t.run("get and its request", [&] { win.rget(one, to, 0).wait(); });
   t.run("fetch_and_op and its request", [&] { win.rfetch_and_op(word{1}, old, to, 0, rma::sum).wait(); });

@@ -3,7 +3,6 @@
 /// The fabric of one node: mapped memory, message rings, and cross-memory attach for memory that is not mapped.
 #pragma once
 
-#include <deque>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -11,6 +10,7 @@
 #include "fabric/death_notes.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/shm/board.hpp"
+#include "fabric/shm/bulk_queue.hpp"
 
 namespace rma::shm {
 
@@ -57,23 +57,15 @@ class shm_fabric final : public fabric::network,
 
  private:
   using slices = std::span<const fabric::local_slice>;
-  struct receive {
-    std::vector<fabric::local_slice> to;
-    std::uint64_t token;
-  };
-  struct arrival {  ///< a bulk send that has no receive yet
-    std::vector<fabric::remote_slice> from;
-    std::uint64_t token;
-  };
   struct bulk_over {
     int peer;
     std::uint64_t token;
     status result;
   };
   struct bulk_state {
-    std::deque<receive> receives;
-    std::deque<arrival> arrivals;
-    std::vector<std::uint64_t> sends;  ///< tokens of outstanding sends to the peer
+    bulk_queue<fabric::local_slice> receives;
+    bulk_queue<fabric::remote_slice> arrivals;  ///< sends that have no receive yet
+    std::vector<std::uint64_t> sends;           ///< tokens of outstanding sends to the peer
   };
   struct peer_state : line_pair {
     std::unique_ptr<bulk_state> bulk;  ///< null until the bulk channel is used

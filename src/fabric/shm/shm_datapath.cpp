@@ -198,16 +198,16 @@ status shm_fabric::send_bulk(int peer, slices from, std::uint64_t token) noexcep
   if (from.size() > caps_.bulk_pieces_max) return status::bad_argument;
   const auto index = board_.index_of(peer);
   if (peers_[index].forgotten) return status::peer_failed;
-  std::vector<fabric::remote_slice> pieces;
-  pieces.reserve(from.size());
+  std::array<fabric::remote_slice, payload_max / sizeof(fabric::remote_slice)> pieces;
+  std::size_t count = 0;
   for (const auto& s : from) {
-    if (s.bytes != 0) pieces.push_back({shared_place(s), s.bytes});
+    if (s.bytes != 0) pieces[count++] = {shared_place(s), s.bytes};
   }
+  const auto list = std::span(pieces).first(count);
   const auto is_private = [](const fabric::remote_slice& s) { return (s.address & in_segment) == 0; };
-  if (!caps_.one_sided && std::ranges::any_of(pieces, is_private)) return status::not_supported;
-  const bulk_header header{token, pieces.size()};
-  const auto list = std::as_bytes(std::span(pieces));
-  const status s = send(peer, kind_bulk, bytes_of(header), list);
+  if (!caps_.one_sided && std::ranges::any_of(list, is_private)) return status::not_supported;
+  const bulk_header header{token, count};
+  const status s = send(peer, kind_bulk, bytes_of(header), std::as_bytes(list));
   if (s != status::done) return s;
   bulk_with(index).sends.push_back(token);
   return status::posted;
@@ -217,7 +217,9 @@ status shm_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) n
   if (to.size() > caps_.bulk_pieces_max) return status::bad_argument;
   const auto index = board_.index_of(peer);
   if (peers_[index].forgotten) return status::peer_failed;
-  bulk_with(index).receives.push_back({{to.begin(), to.end()}, token});
+  auto& receive = bulk_with(index).receives.add();
+  receive.list.assign(to.begin(), to.end());
+  receive.token = token;
   return status::posted;
 }
 
@@ -240,9 +242,10 @@ void shm_fabric::own_message(std::size_t index, std::uint16_t kind, std::span<co
     std::memcpy(&header, payload.data(), sizeof header);
     const auto list = payload.subspan(sizeof header);
     if (header.pieces != list.size() / sizeof(fabric::remote_slice)) return;
-    arrival a{std::vector<fabric::remote_slice>(header.pieces), header.token};
-    if (!list.empty()) std::memcpy(a.from.data(), list.data(), list.size());
-    bulk_with(index).arrivals.push_back(std::move(a));
+    auto& arrival = bulk_with(index).arrivals.add();
+    arrival.token = header.token;
+    arrival.list.resize(header.pieces);
+    if (!list.empty()) std::memcpy(arrival.list.data(), list.data(), list.size());
   }
 }
 
@@ -278,15 +281,16 @@ status shm_fabric::take_bulk(std::size_t index, slices to, std::span<const fabri
 void shm_fabric::match_bulk(std::size_t index, fabric::sink& to) noexcept {
   bulk_state& p = bulk_with(index);
   while (!p.arrivals.empty() && !p.receives.empty()) {
-    const arrival a = std::move(p.arrivals.front());
-    const receive r = std::move(p.receives.front());
-    p.arrivals.pop_front();
-    p.receives.pop_front();
-    const std::uint64_t bytes = total(a.from);
-    const bool fits = bytes <= total(r.to);
-    const status s = fits ? take_bulk(index, r.to, a.from) : status::message_too_long;
-    acknowledge_.push_back({board_.members()[index], a.token, s});
-    to.on_completion(r.token, s, s == status::done ? bytes : 0);
+    const auto& from = p.arrivals.front();
+    const auto& into = p.receives.front();
+    const std::uint64_t bytes = total(from.list);
+    const bool fits = bytes <= total(into.list);
+    const status s = fits ? take_bulk(index, into.list, from.list) : status::message_too_long;
+    acknowledge_.push_back({board_.members()[index], from.token, s});
+    const std::uint64_t token = into.token;
+    p.arrivals.drop_first();
+    p.receives.drop_first();
+    to.on_completion(token, s, s == status::done ? bytes : 0);
   }
   const auto is_told = [this](const bulk_over& each) {
     const bulk_end end{each.token, static_cast<std::int64_t>(each.result)};
@@ -310,7 +314,7 @@ void shm_fabric::take_deaths() noexcept {
     std::erase_if(acknowledge_, [&](const bulk_over& each) { return each.peer == peer; });
     if (const auto bulk = std::move(peers_[index].bulk); bulk != nullptr) {
       failed_.insert(failed_.end(), bulk->sends.begin(), bulk->sends.end());
-      for (const receive& each : bulk->receives) failed_.push_back(each.token);
+      for (std::size_t i = 0; i < bulk->receives.size(); ++i) failed_.push_back(bulk->receives[i].token);
     }
   }
 }
