@@ -96,6 +96,8 @@ constexpr description descriptions[] = {
                 "of the processor, per page of 4096 bytes that is registered", true},
     description{"poll_time", "ns", &p::poll_time_ps, 0, ns_most, "of the processor, per look for completions"},
     description{"handler_time", "ns", &p::handler_time_ps, 0, ns_most, "of the processor, per message handled"},
+    description{"spin_time", "ns", &p::spin_time_ps, 0, ns_most,
+                "a waiting rank polls so long, and then sleeps (0: it sleeps at once)", true},
     description{"wake_time", "ns", &p::wake_time_ps, 0, ns_most, "until a sleeping rank runs"},
     description{"copy_latency", "ns", &p::copy_latency_ps, 0, ns_most, "of a copy within a node, whatever its size"},
     description{"copy_bandwidth", "GB/s", &p::copy_bandwidth_gbs, gbs_least, gbs_most, "of one rank's copy"},

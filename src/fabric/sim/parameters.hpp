@@ -48,11 +48,16 @@ struct parameters {
   time_ps registration_page_time_ps = 0;
   time_ps poll_time_ps = 0;
   time_ps handler_time_ps = 0;
+  time_ps spin_time_ps = 0;
   time_ps wake_time_ps = 0;
   time_ps copy_latency_ps = 0;
   double copy_bandwidth_gbs = 0;
   double memory_bandwidth_gbs = 0;
 
+  /// The time until a rank that has waited so long runs again: it polls for `spin_time`, then sleeps.
+  [[nodiscard]] time_ps awake_after_ps(time_ps waited_ps) const noexcept {
+    return waited_ps < spin_time_ps ? poll_time_ps : wake_time_ps;
+  }
   /// The speed of writes to memory.
   [[nodiscard]] double write_speed_gbs() const noexcept {
     return dma_write_speed_gbs > 0 ? dma_write_speed_gbs : dma_speed_gbs;

@@ -224,14 +224,14 @@ void world::park(int rank, time_ps until_ps) noexcept {
   strand& s = *current_;
   if (std::exchange(s.woken, false)) return;
   if (until_ps <= events_.now_ps()) return yield(rank);
-  const time_ps since_ps = events_.now_ps();
+  s.parked_ps = events_.now_ps();
   s.parked = true;
   s.deadline_ps = until_ps;
   set_timer(s);
   judge(s);
   suspend();
   s.woken = false;
-  records_[at(rank)].spent_ps[static_cast<std::size_t>(activity::wait)] += events_.now_ps() - since_ps;
+  records_[at(rank)].spent_ps[static_cast<std::size_t>(activity::wait)] += events_.now_ps() - s.parked_ps;
 }
 
 void world::wake(int rank) noexcept {
@@ -250,7 +250,7 @@ void world::wake_now(int rank) noexcept {
     s.fruitless = 0;
     if (!std::exchange(s.parked, false)) continue;
     judge(s);
-    resume_at(s, events_.now_ps() + options_.machine.wake_time_ps);
+    resume_at(s, events_.now_ps() + options_.machine.awake_after_ps(events_.now_ps() - s.parked_ps));
   }
 }
 

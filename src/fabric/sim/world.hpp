@@ -177,6 +177,7 @@ class world {
     bool parked = false;
     bool woken = false;
     bool hopeless = false;           ///< ended, or parked without a chance of progress
+    time_ps parked_ps = 0;           ///< when it began to wait
     time_ps deadline_ps = never_ps;  ///< while it is parked
     time_ps timer_ps = never_ps;     ///< its earliest entry in timers_
     unsigned fruitless = 0;          ///< consecutive sleeps that ended by time alone

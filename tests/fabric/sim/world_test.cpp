@@ -79,6 +79,32 @@ TEST_CASE("a wake ends a sleep, later by what it costs", "[fabric][sim][world]")
   CHECK(w.deadlock().empty());
 }
 
+// Goal: a rank that polls pays for a wake only if it has slept.
+// Method: the same news within the time for which it polls, and after it.
+// Break: take the wake's time always.
+TEST_CASE("a rank polls before it sleeps", "[fabric][sim][world]") {
+  for (const auto& [at_ps, polls] : {std::pair{30 * us, true}, std::pair{50 * us, false}}) {
+    auto options = ranks(2);
+    options.machine.spin_time_ps = 40 * us;
+    world w(options);
+    bool said = false;
+    time_ps woken_ps = 0;
+    w.run([&](int r) {
+      if (r == 0) {
+        work(w, 0, at_ps);
+        said = true;
+        w.wake(1);
+      } else {
+        sleep_for_news(w, 1, [&] { return said; });
+        woken_ps = w.events().now_ps();
+      }
+      return 0;
+    });
+    const auto& machine = w.options().machine;
+    CHECK(woken_ps == at_ps + (polls ? machine.poll_time_ps : machine.wake_time_ps));
+  }
+}
+
 // Goal: what happens between arm and park is not lost.
 // Method: the sleeper owes time, so that park lets others run first; one of them wakes it just then.
 TEST_CASE("a wake between arm and park is not lost", "[fabric][sim][world]") {
