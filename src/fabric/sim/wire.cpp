@@ -30,7 +30,8 @@ fabric::transfer_costs costs_of(const parameters& p) noexcept {
   costs.list_entry_ns = ns(p.list_entry_time_ps + p.nic_list_entry_time_ps);
   costs.byte_ns = 1 / std::min({p.dma_speed_gbs, p.write_speed_gbs(), p.link_bandwidth_gbs});
   // The target wakes for the message, and the origin for its acknowledgement, or both poll meanwhile.
-  costs.message_ns = ns(2 * way_ps + 3 * p.awake_after_ps(way_ps) + p.post_time_ps + 2 * p.poll_time_ps + p.handler_time_ps);
+  costs.message_ns =
+      ns(2 * way_ps + 3 * p.awake_after_ps(way_ps) + p.post_time_ps + 2 * p.poll_time_ps + p.handler_time_ps);
   costs.message_byte_ns = costs.byte_ns + 1 / p.copy_bandwidth_gbs;
   return costs;
 }
