@@ -113,7 +113,9 @@ class MessageRequest {
     return node_ == nullptr ? status::done : detail::test_message(node_, what);
   }
   /// Cancels a receive that no message has matched, or a send that has not left. Returns true if it did; the request
-  /// is empty then; otherwise the operation completes as usual.
+  /// is empty then; otherwise the operation completes as usual. A source that has been told of the receive's buffer, so
+  /// that it can write there at once (RMA_RENDEZVOUS=put and others), is asked first: the call waits for its answer,
+  /// which it gives in its next call, or for the message.
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
 
   /// Turns this send or receive into a Request, so that one list can hold all kinds of requests: for wait_all,

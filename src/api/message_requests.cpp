@@ -116,6 +116,20 @@ status release(message_node*& node, Received& what) noexcept {
   return s;
 }
 
+/// True if it has ended without a message. A source that has the request of a receive must take that back first, so
+/// that it does not write to the buffer any more: waits for its answer, or for the message.
+bool cancel_operation(message_node& n) noexcept {
+  context& ctx = *n.team->rt->ctx;
+  {
+    const std::lock_guard guard(ctx.lock());
+    if (is_over(n)) return false;
+    const messenger::cancel_result result = n.team->rt->messages->cancel(n.operation());
+    if (result != messenger::cancel_result::asked) return result == messenger::cancel_result::canceled;
+  }
+  const named_wait in(ctx, "cancel");
+  return wait_operation(*n.team, n.receive) == status::done && n.receive.source == any_source;
+}
+
 /// done if it is over, by `result`; else not_yet.
 status look_at(message_node& n) noexcept {
   team_core& team = *n.team;
@@ -253,8 +267,8 @@ bool cancel_message(message_node*& node) noexcept {
   message_node& n = *node;
   const std::shared_ptr<team_core> team = n.team;
   if (team->rt->ctx->check_caller() != status::done) return false;
+  if (!cancel_operation(n)) return false;
   const std::lock_guard guard(team->rt->ctx->lock());
-  if (is_over(n) || !team->rt->messages->cancel(n.operation())) return false;
   n.team.reset();
   free_node(n);
   node = nullptr;
@@ -338,10 +352,7 @@ status test_persistent(message_node& node, Received& what) noexcept {
 
 void end_persistent(message_node* node) noexcept {
   message_node& n = *node;
-  context& ctx = *n.team->rt->ctx;
-  std::unique_lock guard(ctx.lock());
-  const bool waits = !is_over(n) && (n.is_send || !n.team->rt->messages->cancel(n.receive));
-  guard.unlock();
+  const bool waits = !is_over(n) && (n.is_send || !cancel_operation(n));
   Received what;
   if (waits) (void)wait_operation(*n.team, n.operation());
   (void)release(node, what);

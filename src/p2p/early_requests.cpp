@@ -6,7 +6,8 @@
 /// and tag are given, it is the first of its key, and no receive with a wildcard is posted. The request contains the
 /// number of the source's envelopes that have arrived, so that the sender knows which ones it has crossed: of the
 /// announced messages that the receiver had not seen, the first with this tag is the one; if an eager one is first, the
-/// request is void. If the sender cannot decide, it declines the request.
+/// request is void. If the sender cannot decide, it declines the request. A receive that is canceled or withdrawn ends
+/// when its source has answered that the request is not used.
 #include <algorithm>
 #include <cstring>
 
@@ -65,7 +66,7 @@ void messenger::take_back_request(receive_operation& op) noexcept {
     conceal(op);
     const status wanted = op.withdrawn;
     ids_.remove(op);
-    if (wanted == status::done) return;
+    if (wanted == status::done && !op.is_canceled) return;
     detach(op);
     return finish(op, wanted);
   }

@@ -196,9 +196,10 @@ void messenger::on_gone(message_operation& op) noexcept {
   }
   if (op.state == message_state::announced || op.state == message_state::streaming)
     tell(op.with, op.peer_id, 0, rendezvous_step::gone);
-  const status wanted = op.withdrawn;
+  const bool canceled = op.state == message_state::posted && op.is_canceled;
+  const status wanted = op.withdrawn != status::done || canceled ? op.withdrawn : status::transfer_failed;
   detach(op);
-  finish(op, wanted != status::done ? wanted : status::transfer_failed);
+  finish(op, wanted);
 }
 
 void messenger::on_stream(void* self, int source, std::span<const std::byte> payload) noexcept {

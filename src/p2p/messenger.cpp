@@ -531,38 +531,6 @@ void messenger::detach(message_operation& op) noexcept {
   RMA_ASSERT(!op.polls && !op.is_exposed);
 }
 
-bool messenger::cancel(message_operation& op) noexcept {
-  RMA_ASSERT(ctx_.is_guarded());
-  if (op.state != message_state::queued && op.state != message_state::posted) return false;
-  if (op.state == message_state::posted && op.id != 0) return false;  // its source may be writing
-  detach(op);
-  (void)end_now(op, status::done);
-  return true;
-}
-
-bool messenger::withdraw(message_operation& op, status result) noexcept {
-  RMA_ASSERT(ctx_.is_guarded());
-  RMA_ASSERT(!ok(result) && op.ended.load(std::memory_order_relaxed) == 0);
-  const bool sends = op.state == message_state::announced || op.state == message_state::streaming;
-  if (op.id != 0 && !sends && op.state != message_state::queued) {
-    const bool asked = op.state == message_state::posted || (op.step == rendezvous_state::asked && op.is_exposed);
-    if (asked || op.moving != nullptr || op.pieces != nullptr) {
-      if (std::exchange(op.withdrawn, result) == status::done && asked)
-        recall_request(static_cast<receive_operation&>(op));
-      return false;
-    }
-  }
-  if (op.id != 0 && (op.moving != nullptr || op.pieces != nullptr)) {
-    op.withdrawn = result;
-    return false;
-  }
-  if (op.state == message_state::streaming || op.state == message_state::receiving)
-    tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
-  detach(op);
-  (void)end_now(op, result);
-  return true;
-}
-
 void messenger::busy(peer& p) noexcept {
   if (p.is_busy) return;
   p.is_busy = true;

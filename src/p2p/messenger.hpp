@@ -68,9 +68,12 @@ class messenger {
   status send(send_operation& op) noexcept;
   /// Starts a receive; the result is as for `send`.
   status receive(receive_operation& op) noexcept;
-  /// Cancels a receive that no message has matched yet, or a send whose envelope has not been sent; returns true if it
-  /// was one. The operation is complete then, and `op.over` is not called.
-  bool cancel(message_operation& op) noexcept;
+  enum class cancel_result : std::uint8_t { canceled, asked, too_late };
+  /// Cancels a receive that no message has matched yet, or a send whose envelope has not been sent.
+  /// `canceled`: it is complete, and `op.over` is not called. `asked`: the source of the receive may already be writing
+  /// to its buffer, and was asked; the receive ends when the source has answered, as usual if a message has matched it,
+  /// else with the result `done` and without a source. `too_late`: it continues.
+  cancel_result cancel(message_operation& op) noexcept;
   /// Ends an operation that is not needed any more, since its team is revoked or a member of the team is dead. Returns
   /// true if it is complete with this result: its buffer is not accessed any more, and `op.over` is not called. Returns
   /// false if a pending transfer cannot be canceled; the operation ends soon, and `op.over` is called then. The other

@@ -76,6 +76,7 @@ struct rendezvous_fields {
   bool wants_word;   ///< the other side has stopped polling, and needs a message at the end
   bool changed;      ///< its last byte was seen to change, before messages were polled once more
   bool has_asked;    ///< a receive: its source has its request, and may write before any announcement
+  bool is_canceled;  ///< a receive: its user has canceled it; it ends if its source has not used its request
   bool solicited;    ///< a send that uses a request that came before its announcement, if there is one, was handled
   std::byte last;    ///< last byte of the receive's buffer, before the transfer
   status withdrawn;  ///< its result, if it has been withdrawn; else `done`
@@ -94,7 +95,7 @@ struct rendezvous_fields {
     kind = with;
     reason = rendezvous_reason::asked_for;
     step = rendezvous_state::begin;
-    is_exposed = is_write = polls = wants_word = changed = has_asked = solicited = false;
+    is_exposed = is_write = polls = wants_word = changed = has_asked = is_canceled = solicited = false;
     last = {};
     withdrawn = status::done;
     moving = nullptr;
@@ -164,7 +165,7 @@ struct send_operation : message_operation, match_entry {
 };
 
 struct receive_operation : message_operation, match_entry {
-  int source = any_source;        ///< source of the received message, a rank in the job
+  int source = any_source;        ///< source of the received message, a rank in the job; of none if it was canceled
   int message_tag = any_tag;      ///< its tag
   std::size_t message_bytes = 0;  ///< its length, also if it was too long
 };

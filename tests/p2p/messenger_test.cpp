@@ -210,7 +210,7 @@ TEST_CASE("what is under way with a rank that dies ends, and nothing is written 
   CHECK(coming.data == std::vector<std::byte>(5000));
   counted_receive late(8, 1, 2);
   CHECK(two.at_a.receive(late) == status::peer_failed);
-  CHECK(two.at_a.cancel(any));
+  CHECK(two.at_a.cancel(any) == messenger::cancel_result::canceled);
   CHECK(any.ended.load() == 1);
   CHECK(any.ends == 0);
 }
@@ -327,6 +327,31 @@ TEST_CASE("messages of each rendezvous", "[p2p][rendezvous]") {
   const bool by_chance = w.name == "put" && two.messages() == w.messages + 1;  // one of 256
   CHECK((by_chance || two.messages() == w.messages));
   CHECK(two.a.net.transfers + two.b.net.transfers == 1);
+}
+
+// Break: let on_gone end each receive with an error; or let cancel keep the source of an earlier message.
+TEST_CASE("a receive that has asked for its message is canceled by its source's answer", "[p2p][rendezvous]") {
+  const std::string name = GENERATE("putnr", "put");
+  const bool used = GENERATE(false, true);
+  CAPTURE(name, used);
+  pair_that_moves two(name);
+  counted_send s(numbered(400, 1), 1, 5);
+  counted_receive r(400, 0, 5);
+  bring(two, s, r, first::receiver);
+  r.data.assign(400, std::byte{0xEE});
+  (void)two.at_b.receive(r);
+  two.run();
+  if (used) (void)two.at_a.send(s);
+  const int ends = r.ends;
+  REQUIRE(two.at_b.cancel(r) == messenger::cancel_result::asked);
+  CHECK(r.ended.load() == 0);
+  two.run();
+  REQUIRE(r.ended.load() == 1);
+  CHECK(r.ends == ends + 1);
+  CHECK(r.result == status::done);
+  CHECK(r.source == (used ? 0 : any_source));
+  CHECK(r.data == (used ? s.data : std::vector<std::byte>(400, std::byte{0xEE})));
+  bring(two, s, r, first::sender);
 }
 
 // Break: let consider_asking not look for wildcards; the second receive asks, and its request takes the first message.
