@@ -189,7 +189,7 @@ void used_fence_epochs(context& ctx) {
     operation();
     ctx.expect(win->lock_nothrow(rma::shared, to), status::wrong_epoch, "lock after " + after);
     ctx.expect(win->lock_all_nothrow(), status::wrong_epoch, "lock_all after " + after);
-    ctx.throws(status::wrong_epoch, {"lock", "used", "a fence epoch with operations"},
+    ctx.throws(status::wrong_epoch, {"lock", "used", "a fence epoch with operations is open"},
                [&] { (void)win->ilock(rma::exclusive, to); });
     ctx.expect(win->try_post(left), status::wrong_epoch, "post after " + after);
     ctx.expect(win->try_start(right), status::wrong_epoch, "start after " + after);

@@ -25,6 +25,8 @@ void ifence(context& ctx) {
     rma::Request request = win->ifence(round % 3 == 0 ? rma::no_store : rma::assertion::none);
     if (request.pending()) {
       ctx.expect(win->try_put(round, 0, win.at(0, 0)), rma::status::wrong_epoch, "put while an ifence is under way");
+      ctx.throws(rma::status::wrong_epoch, {"an epoch is being closed by a request that has not ended"},
+                 [&] { win->put(round, 0, win.at(0, 0)); });
       ctx.expect(win->try_fence(), rma::status::wrong_epoch, "fence while an ifence is under way");
       ctx.expect(win->lock_nothrow(rma::shared, 0), rma::status::wrong_epoch, "lock while an ifence is under way");
     }
@@ -142,7 +144,8 @@ void ilock_pending(context& ctx) {
       rma::Request wanted = win->ilock(rma::exclusive, 0);
       ctx.expect(win->lock_nothrow(rma::shared, 0), refused, "a lock beside an ilock");
       ctx.expect(win->lock_all_nothrow(), refused, "a lock_all beside an ilock");
-      ctx.throws(refused, {"ilock has not ended", "unlock rank 0"}, [&] { (void)win->ilock(rma::shared, 0); });
+      ctx.throws(refused, {", and the request of an ilock has not ended; ", "unlock rank 0"},
+                 [&] { (void)win->ilock(rma::shared, 0); });
       ctx.throws(refused, {"ilock has not ended"}, [&] { win->fence(); });
       ctx.expect(win->lock_nothrow(rma::exclusive, ctx.rank()), rma::status::done, "a lock of another target");
       win->unlock(ctx.rank());

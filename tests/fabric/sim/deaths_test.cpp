@@ -89,7 +89,8 @@ std::pair<std::uint64_t, std::uint64_t> seeds() {
 /// By peer_failed, or by a job that has ended; or a rank that was told has dropped the window on its way out.
 bool is_of_a_death(const std::string& error, const rma::sim::Outcome& out) {
   for (std::size_t r = 0; r < out.ranks.size(); ++r) {
-    if (error.find(fmt::format("world rank {} has dropped this window", r)) != std::string::npos)
+    if (error.find(fmt::format("world rank {} has dropped this window; let all finish before it does, by a barrier",
+                               r)) != std::string::npos)
       return out.ranks[r].fate == rma::sim::Fate::threw;
   }
   return error.find("peer_failed") != std::string::npos || error.find("ended") != std::string::npos;
