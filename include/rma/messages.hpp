@@ -113,9 +113,8 @@ class MessageRequest {
     return node_ == nullptr ? status::done : detail::test_message(node_, what);
   }
   /// Cancels a receive that no message has matched, or a send that has not left. Returns true if it did; the request
-  /// is empty then; otherwise the operation completes as usual. A source that has been told of the receive's buffer, so
-  /// that it can write there at once (RMA_RENDEZVOUS=put and others), is asked first: the call waits for its answer,
-  /// which it gives in its next call, or for the message.
+  /// is empty then; otherwise the operation completes as usual. Where the source knows the receive's buffer already
+  /// (RMA_RENDEZVOUS=put), the call waits until a call of the source has answered, or for the message.
   [[nodiscard]] bool cancel() noexcept { return node_ != nullptr && detail::cancel_message(node_); }
 
   /// Turns this send or receive into a Request, so that one list can hold all kinds of requests: for wait_all,
@@ -205,7 +204,6 @@ class Message {
   [[nodiscard]] status recv_nothrow(std::span<T, N> to, Received& what) noexcept {
     return detail::receive_held(held_, detail::buffer_of(to), what);
   }
-  /// Receives this message; blocks until its data are there.
   template <class T>
   Received recv(T* to, const Layout& layout, source where = source::current()) {
     Received what;
@@ -289,7 +287,6 @@ class Messages {
     detail::require_copyable<T>();
     return detail::send_plain(core(), data.data(), data.size_bytes(), to, tag);
   }
-  /// Standard mode: returns when the buffer may be reused.
   template <class T>
   void send(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
     require("send", try_send(from, layout, to, tag), to, tag, where);
@@ -307,6 +304,14 @@ class Messages {
   [[nodiscard]] status try_ssend(std::span<T, N> data, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::synchronous, detail::buffer_of(data), to, tag);
   }
+  template <class T>
+  void ssend(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
+    require("ssend", try_ssend(from, layout, to, tag), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] status try_ssend(const T* from, const Layout& layout, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::synchronous, detail::buffer_of(from, layout), to, tag);
+  }
   /// Buffered mode: returns at once; data that cannot leave at once are copied to memory of the library, of any size.
   template <class T, std::size_t N>
   void bsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
@@ -316,6 +321,14 @@ class Messages {
   [[nodiscard]] status try_bsend(std::span<T, N> data, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::buffered, detail::buffer_of(data), to, tag);
   }
+  template <class T>
+  void bsend(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
+    require("bsend", try_bsend(from, layout, to, tag), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] status try_bsend(const T* from, const Layout& layout, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::buffered, detail::buffer_of(from, layout), to, tag);
+  }
   /// Ready mode, for programs that use it: the same as send. It neither requires nor checks that a receive is posted.
   template <class T, std::size_t N>
   void rsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
@@ -324,6 +337,14 @@ class Messages {
   template <class T, std::size_t N>
   [[nodiscard]] status try_rsend(std::span<T, N> data, int to, int tag) noexcept {
     return detail::send_message(core(), send_kind::ready, detail::buffer_of(data), to, tag);
+  }
+  template <class T>
+  void rsend(const T* from, const Layout& layout, int to, int tag, source where = source::current()) {
+    require("rsend", try_rsend(from, layout, to, tag), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] status try_rsend(const T* from, const Layout& layout, int to, int tag) noexcept {
+    return detail::send_message(core(), send_kind::ready, detail::buffer_of(from, layout), to, tag);
   }
 
   /// The sends as above without waiting; the buffer must not change until the request is complete.
@@ -340,13 +361,28 @@ class Messages {
   [[nodiscard]] MessageRequest issend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     return started("issend", send_kind::synchronous, detail::buffer_of(data), to, tag, where);
   }
+  template <class T>
+  [[nodiscard]] MessageRequest issend(const T* from, const Layout& layout, int to, int tag,
+                                      source where = source::current()) {
+    return started("issend", send_kind::synchronous, detail::buffer_of(from, layout), to, tag, where);
+  }
   template <class T, std::size_t N>
   [[nodiscard]] MessageRequest ibsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     return started("ibsend", send_kind::buffered, detail::buffer_of(data), to, tag, where);
   }
+  template <class T>
+  [[nodiscard]] MessageRequest ibsend(const T* from, const Layout& layout, int to, int tag,
+                                      source where = source::current()) {
+    return started("ibsend", send_kind::buffered, detail::buffer_of(from, layout), to, tag, where);
+  }
   template <class T, std::size_t N>
   [[nodiscard]] MessageRequest irsend(std::span<T, N> data, int to, int tag, source where = source::current()) {
     return started("irsend", send_kind::ready, detail::buffer_of(data), to, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] MessageRequest irsend(const T* from, const Layout& layout, int to, int tag,
+                                      source where = source::current()) {
+    return started("irsend", send_kind::ready, detail::buffer_of(from, layout), to, tag, where);
   }
   /// `request` is empty after an error.
   template <class T, std::size_t N>
@@ -375,7 +411,6 @@ class Messages {
     detail::require_copyable<T>();
     return detail::receive_plain(core(), data.data(), data.size_bytes(), from, tag, what);
   }
-  /// Receives the first message that fits; blocks until its data are there.
   template <class T>
   Received recv(T* to, const Layout& layout, int from, int tag, source where = source::current()) {
     Received what;
@@ -423,6 +458,22 @@ class Messages {
                                     int receive_tag, Received& what) noexcept {
     return detail::exchange_messages(core(), detail::buffer_of(data), to, send_tag, detail::buffer_of(into), from,
                                      receive_tag, what);
+  }
+  /// Sends and receives at the same time; a side that is contiguous has a Layout::contiguous.
+  template <class T, class U>
+  Received sendrecv(const T* data, const Layout& layout, int to, int send_tag, U* into, const Layout& into_layout,
+                    int from, int receive_tag, source where = source::current()) {
+    Received what;
+    const status s = try_sendrecv(data, layout, to, send_tag, into, into_layout, from, receive_tag, what);
+    if (!ok(s)) [[unlikely]]
+      raise("sendrecv", s, from, receive_tag, into_layout.bytes(), what, where);
+    return what;
+  }
+  template <class T, class U>
+  [[nodiscard]] status try_sendrecv(const T* data, const Layout& layout, int to, int send_tag, U* into,
+                                    const Layout& into_layout, int from, int receive_tag, Received& what) noexcept {
+    return detail::exchange_messages(core(), detail::buffer_of(data, layout), to, send_tag,
+                                     detail::buffer_of(into, into_layout), from, receive_tag, what);
   }
 
   // ---- probing --------------------------------------------------------------------------------------------------
@@ -472,21 +523,26 @@ class Messages {
 
   // ---- persistent operations ------------------------------------------------------------------------------------
 
-  /// Makes a persistent send.
+  /// Makes a persistent send; a layout may be destroyed afterwards.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage send_init(std::span<T, N> data, int to, int tag, send_kind kind = send_kind::standard,
                                             source where = source::current()) {
-    detail::message_node* node = nullptr;
-    require("send_init", detail::make_persistent(shared(), kind, detail::buffer_of(data), to, tag, node), to, tag,
-            where);
-    return PersistentMessage(node);
+    return persistent_send(kind, detail::buffer_of(data), to, tag, where);
   }
-  /// Makes a persistent receive.
+  template <class T>
+  [[nodiscard]] PersistentMessage send_init(const T* from, const Layout& layout, int to, int tag,
+                                            send_kind kind = send_kind::standard, source where = source::current()) {
+    return persistent_send(kind, detail::buffer_of(from, layout), to, tag, where);
+  }
+  /// Makes a persistent receive; a layout may be destroyed afterwards.
   template <class T, std::size_t N>
   [[nodiscard]] PersistentMessage recv_init(std::span<T, N> data, int from, int tag, source where = source::current()) {
-    detail::message_node* node = nullptr;
-    require("recv_init", detail::make_persistent(shared(), detail::buffer_of(data), from, tag, node), from, tag, where);
-    return PersistentMessage(node);
+    return persistent_receive(detail::buffer_of(data), from, tag, where);
+  }
+  template <class T>
+  [[nodiscard]] PersistentMessage recv_init(T* to, const Layout& layout, int from, int tag,
+                                            source where = source::current()) {
+    return persistent_receive(detail::buffer_of(to, layout), from, tag, where);
   }
 
  private:
@@ -525,6 +581,17 @@ class Messages {
     MessageRequest request;
     require(call, begin_send(kind, buffer, to, tag, request), to, tag, where);
     return request;
+  }
+  PersistentMessage persistent_send(send_kind kind, const detail::message_buffer& buffer, int to, int tag,
+                                    const source& where) {
+    detail::message_node* node = nullptr;
+    require("send_init", detail::make_persistent(shared(), kind, buffer, to, tag, node), to, tag, where);
+    return PersistentMessage(node);
+  }
+  PersistentMessage persistent_receive(const detail::message_buffer& buffer, int from, int tag, const source& where) {
+    detail::message_node* node = nullptr;
+    require("recv_init", detail::make_persistent(shared(), buffer, from, tag, node), from, tag, where);
+    return PersistentMessage(node);
   }
 };
 

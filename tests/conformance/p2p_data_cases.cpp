@@ -81,6 +81,80 @@ void layouts(context& ctx) {
   }
 }
 
+/// Ints that lie apart, in another way on each side.
+struct apart {
+  static constexpr std::size_t out_step = 3, in_step = 2;
+  rma::Layout out_layout, in_layout;
+  std::vector<int> out, in;
+
+  explicit apart(std::size_t count)
+      : out_layout(rma::Layout::vector<int>(count, 1, out_step)),
+        in_layout(rma::Layout::vector<int>(count, 1, in_step)),
+        out(out_step * count),
+        in(in_step * count, -1) {}
+
+  void fill(int rank, int turn) {
+    std::iota(out.begin(), out.end(), rank * 1000 + turn);
+    std::ranges::fill(in, -1);
+  }
+  /// True if the data are those of that rank, and nothing else was written.
+  [[nodiscard]] bool has_come(int rank, int turn) const {
+    for (std::size_t i = 0; i < in.size(); ++i) {
+      const int wanted = i % in_step == 0 ? static_cast<int>(i / in_step * out_step) + rank * 1000 + turn : -1;
+      if (in[i] != wanted) return false;
+    }
+    return true;
+  }
+};
+
+// Goal: layouts in each mode, by blocking calls, requests, sendrecv and persistent operations.
+void layouts_in_each_call(context& ctx) {
+  rma::Team& world = ctx.world();
+  for (const std::size_t count : {std::size_t{5}, std::size_t{7000}}) {
+    apart a(count);
+    const rma::Layout& layout = a.out_layout;
+    int* const out = a.out.data();
+    const auto sends = std::to_array<void (*)(rma::Team&, const int*, const rma::Layout&, int)>({
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.ssend(from, l, to, 1); },
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.bsend(from, l, to, 1); },
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.rsend(from, l, to, 1); },
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.issend(from, l, to, 1).wait(); },
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.ibsend(from, l, to, 1).wait(); },
+        [](rma::Team& t, const int* from, const rma::Layout& l, int to) { t.irsend(from, l, to, 1).wait(); },
+    });
+    for (int turn = 0; turn < static_cast<int>(sends.size()); ++turn) {
+      a.fill(ctx.rank(), turn);
+      auto posted = world.irecv(a.in.data(), a.in_layout, ctx.left(), 1);
+      world.barrier();  // for the ready modes
+      sends[static_cast<std::size_t>(turn)](world, out, layout, ctx.right());
+      ctx.equal(posted.wait().count<int>(), count, "elements");
+      ctx.check(a.has_come(ctx.left(), turn), "contents of mode " + std::to_string(turn));
+    }
+    a.fill(ctx.rank(), 7);
+    const rma::Received what = world.sendrecv(out, layout, ctx.right(), 2, a.in.data(), a.in_layout, ctx.left(), 2);
+    ctx.equal(what.count<int>(), count, "elements of sendrecv");
+    ctx.check(a.has_come(ctx.left(), 7), "contents of sendrecv");
+    for (const rma::send_kind kind :
+         {rma::send_kind::standard, rma::send_kind::synchronous, rma::send_kind::buffered}) {
+      rma::PersistentMessage to = world.send_init(out, rma::Layout(layout), ctx.right(), 3, kind);
+      rma::PersistentMessage from = world.recv_init(a.in.data(), rma::Layout(a.in_layout), ctx.left(), 3);
+      for (int turn = 0; turn < 3; ++turn) {
+        a.fill(ctx.rank(), turn);
+        from.start();
+        to.start();
+        ctx.equal(from.wait().count<int>(), count, "elements of a persistent receive");
+        to.wait();
+        ctx.check(a.has_come(ctx.left(), turn), "contents of a persistent receive");
+      }
+    }
+  }
+  std::array<int, 8> small{};
+  const auto two = rma::Layout::vector<int>(2, 1, 4), three = rma::Layout::vector<int>(3, 1, 2);
+  ctx.throws(rma::status::message_too_long, {"sendrecv", "12", "takes 8"},
+             [&] { world.sendrecv(small.data(), three, ctx.right(), 4, small.data(), two, ctx.left(), 4); });
+  world.barrier();
+}
+
 // Goal: data in long pieces, on either side or both, also of a message that is shorter than its receive.
 // Method: all four pairs of a layout and a row; the message has three pieces less than the receive.
 void pieces(context& ctx) {
@@ -160,7 +234,8 @@ void mixed_requests(context& ctx) {
 }
 
 constexpr test_case data_cases[] = {
-    {"p2p.last_bytes", last_bytes}, {"p2p.empty_and_own", empty_and_own},   {"p2p.layouts", layouts},
+    {"p2p.last_bytes", last_bytes}, {"p2p.empty_and_own", empty_and_own},
+    {"p2p.layouts", layouts},       {"p2p.layouts_in_each_call", layouts_in_each_call},
     {"p2p.pieces", pieces},         {"p2p.mixed_requests", mixed_requests},
 };
 
