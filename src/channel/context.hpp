@@ -406,7 +406,8 @@ class context final : public fabric::sink, public fabric::directory {
   void stand_aside() noexcept;
   [[nodiscard]] bool has_far_ranks() const noexcept;
   void program_leaves() noexcept;
-  void note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t silent_since_ns) noexcept;
+  void count_target_wait(std::int64_t begin_ns) noexcept;
+  [[gnu::cold]] void report_silence(int peer_rank, bool of_lock, std::int64_t silent_ns) noexcept;
   bool goodbye_deadline_passed(std::int64_t& until_ns) noexcept;
   bool sleep(const wait_question<bool>& over, std::int64_t until_ns, bool serves) noexcept;
   void wake_others() noexcept;

@@ -16,7 +16,6 @@ namespace {
 constexpr std::int64_t nap_first_ns = 250'000;
 constexpr std::int64_t nap_most_ns = 1'000'000;
 constexpr std::int64_t rest_ns = 100'000'000;  // it is woken earlier when the program leaves the library
-constexpr std::int64_t worth_saying_ns = 10'000'000;
 
 /// Values of aside_.
 constexpr std::uint32_t serving = 0, naps = 1, rests = 2;
@@ -108,20 +107,24 @@ void context::program_leaves() noexcept {
   futex_wake_all(aside_);
 }
 
-// The report is about a target that was silent for all that time: a long transfer is not reported.
-void context::note_target_wait(int peer_rank, std::int64_t begin_ns, std::int64_t silent_since_ns) noexcept {
-  const std::int64_t now_ns = around_.now_ns();
-  {
-    const std::lock_guard guard(lock_);
-    count(counter::target_wait_ns, static_cast<std::uint64_t>(now_ns - begin_ns));
-  }
-  const bool worth_it = now_ns - silent_since_ns > worth_saying_ns && !serves_beside_ && !around_.is_simulated();
-  if (!worth_it || settings_.is(knob::log, "error") || gone(peer_rank) || has_warned_.exchange(true)) return;
+void context::count_target_wait(std::int64_t begin_ns) noexcept {
+  const std::lock_guard guard(lock_);
+  count(counter::target_wait_ns, static_cast<std::uint64_t>(around_.now_ns() - begin_ns));
+}
+
+// It is about a target that was silent for all that time: a long transfer is not reported. Said during the wait, which
+// may never end.
+void context::report_silence(int peer_rank, bool of_lock, std::int64_t silent_ns) noexcept {
+  if (serves_beside_ || around_.is_simulated() || settings_.is(knob::log, "error") || gone(peer_rank) ||
+      has_warned_.exchange(true))
+    return;
+  const std::string cause =
+      of_lock ? fmt::format("the lock manager of rank {} has not granted the lock", peer_rank)
+              : fmt::format("rank {} makes no call of the library, and has no progress thread", peer_rank);
   const std::string text = fmt::format(
-      "rma: rank {} waited {} ms in {} for an answer of rank {}, which was outside the library, or whose lock was "
-      "held; "
-      "RMA_PROGRESS_THREAD=1 lets ranks serve others while they compute (reported once)\n",
-      rank(), (now_ns - silent_since_ns) / 1'000'000, where(), peer_rank);
+      "rma: rank {} has waited {} ms in {}: {}; RMA_PROGRESS_THREAD=1 lets ranks serve others while they compute "
+      "(reported once)\n",
+      rank(), silent_ns / 1'000'000, where(), cause);
   (void)std::fputs(text.c_str(), stderr);
 }
 

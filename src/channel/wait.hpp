@@ -56,6 +56,8 @@ struct wait_spec {
   wakes woken_by = wakes::message;
   std::int64_t deadline_ns = no_deadline;  ///< on the platform's clock; the wait is `done` when it has passed
   int peer = -1;                           ///< the rank that is waited for, if there is one
+  int replies = -1;                        ///< the rank whose reply it waits for, also after the death of that rank
+  bool for_lock = false;                   ///< `peer` answers when it grants a lock, which another rank may hold
   long_wait* whole = nullptr;              ///< the long wait that this is a part of, if any
 };
 

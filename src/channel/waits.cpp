@@ -21,6 +21,7 @@ constexpr std::int64_t dozes_of_a_wait = 8;
 constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // longest interval, also in a wait that sleeps
 constexpr unsigned looks_before_nap = 64;               // only in waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
+constexpr std::int64_t silence_reported_ns = 10'000'000;  // of a target that a call waits for
 
 std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
   return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, hooked ? wait_hook_every_ns : doze_most_ns);
@@ -42,6 +43,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
   const std::int64_t spin_most_ns = (serves ? spin_stretch_of_thread : spin_stretch) * patience_.spin_ns;
   std::atomic<std::int64_t>& spin_ns = serves ? spin_of_thread_ns_ : spin_ns_;
   std::int64_t idle_since_ns = 0, silent_since_ns = 0;
+  const int target = w.peer >= 0 ? w.peer : w.replies;
   long_wait own(*this);
   long_wait& watch = w.whole != nullptr ? *w.whole : own;
   const bool hooked = !serves && wait_hook_ != nullptr;
@@ -70,6 +72,8 @@ status context::wait_slow(const wait_spec& w) noexcept {
     if (hooked) run_wait_hook();
     const std::int64_t lasts_ns = serves ? 0 : watch.lasts_ns(now);
     if (std::exchange(heard, false)) silent_since_ns = now;
+    if (target >= 0 && now - silent_since_ns > silence_reported_ns) [[unlikely]]
+      report_silence(target, w.for_lock, now - silent_since_ns);
     if (std::exchange(busy, false)) idle_since_ns = now;
     if (now - idle_since_ns < std::min(spin_most_ns, spin_ns.load(std::memory_order_relaxed))) {
       spin_pause();
@@ -82,7 +86,7 @@ status context::wait_slow(const wait_spec& w) noexcept {
       if (!hooked) adapt(spin_ns, around_.now_ns() - now, spin_most_ns);
     }
   }
-  if (w.peer >= 0 && silent_since_ns != 0) note_target_wait(w.peer, watch.begin_ns(), silent_since_ns);
+  if (target >= 0 && silent_since_ns != 0) count_target_wait(watch.begin_ns());
   // A thread of the program still waits or polls, and handles what arrives.
   if (serves &&
       (program_waits_.load(std::memory_order_relaxed) != 0 || program_polls_.load(std::memory_order_relaxed) != 0))

@@ -18,6 +18,7 @@ status rest(window_core& w, lock_machine& m, long_wait& whole) noexcept {
                       .woken_by = at_ns == lock_machine::by_message ? wakes::message : wakes::memory,
                       .deadline_ns = at_ns >= 0 ? at_ns : no_deadline,
                       .peer = m.answers_from(),
+                      .for_lock = true,
                       .whole = at_ns >= 0 ? &whole : nullptr});
 }
 

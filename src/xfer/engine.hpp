@@ -196,8 +196,8 @@ class engine {
                          int world_rank, bool now, request_node** request) noexcept;
   /// Ends a piece of the operation, or its posting, for which one piece stands.
   void end_piece(operation_record& op, status result) noexcept;
-  /// Blocks until the operation is complete; returns its result. Releases the lock meanwhile.
-  status wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept;
+  /// Blocks until the operation on a rank is complete; returns its result. Releases the lock meanwhile.
+  status wait_posted(std::unique_lock<small_lock>& guard, operation_record& op, int world_rank) noexcept;
 
  private:
   static void restart(operation_record& op) noexcept {

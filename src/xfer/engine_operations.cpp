@@ -209,12 +209,12 @@ void engine::forget(target_state& state) noexcept {
   }
 }
 
-status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record& op) noexcept {
+status engine::wait_posted(std::unique_lock<small_lock>& guard, operation_record& op, int world_rank) noexcept {
   RMA_ASSERT(guard.owns_lock() && !op.detached);
   const auto over = [&op]() noexcept { return op.over.load() != 0; };
   if (ctx_.ready_soon(over)) return op.result;
   guard.unlock();
-  const status s = ctx_.wait({.until = over});
+  const status s = ctx_.wait({.until = over, .replies = world_rank});
   guard.lock();
   return s == status::done ? op.result : s;
 }
@@ -224,7 +224,7 @@ status engine::leave_operation(std::unique_lock<small_lock>& guard, operation_re
   RMA_ASSERT(guard.owns_lock() && !op.detached);
   status s = status::posted;
   if (now) {
-    s = wait_posted(guard, op);
+    s = wait_posted(guard, op, world_rank);
     if (!ok(s)) ctx_.set_last_failed(world_rank);
   }
   if (!now && request != nullptr) {

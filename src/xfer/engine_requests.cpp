@@ -381,7 +381,7 @@ status wait_request(request_node*& node) noexcept {
     if (s == status::done) s = op.result;
   } else {
     std::unique_lock guard(n.owner->ctx().lock());
-    s = n.owner->wait_posted(guard, op);
+    s = n.owner->wait_posted(guard, op, n.rank);
   }
   if (s == status::peer_failed || s == status::transfer_failed) n.owner->ctx().set_last_failed(n.rank);
   if (ok(s)) release(node);

@@ -74,7 +74,7 @@ status fetch(window_core& w, int target, Post&& post) noexcept {
     return posted == status::done ? posted : status::not_supported;
   }
   ctx.count(counter::operations_fabric);
-  const status s = e.wait_posted(guard, op);
+  const status s = e.wait_posted(guard, op, peer);
   if (!ok(s)) ctx.set_last_failed(peer);
   if (op.over.load() != 0) {
     e.free_operation(op);

@@ -17,7 +17,7 @@ status post_and_wait(engine& e, int rank, Post&& post, Take&& take) noexcept {
   operation_record& op = e.new_operation();
   status s = ctx.until_posted(guard, rank, [&]() noexcept { return post(op); });
   // The wait has no other end: the fabric ends every operation, if necessary by an error.
-  if (s == status::posted) s = e.wait_posted(guard, op);
+  if (s == status::posted) s = e.wait_posted(guard, op, rank);
   if (s == status::peer_failed) ctx.set_last_failed(rank);
   if (s == status::done) take(op);
   if (s == status::transfer_failed) ctx.set_last_failed(rank);
@@ -110,7 +110,7 @@ status start_remote_write(engine& e, fabric::network& network, int world_rank, c
 
 status finish_remote_add(engine& e, int world_rank, operation_record* op, std::uint64_t& old) noexcept {
   std::unique_lock guard(e.ctx().lock());
-  const status s = e.wait_posted(guard, *op);
+  const status s = e.wait_posted(guard, *op, world_rank);
   if (s == status::peer_failed || s == status::transfer_failed) e.ctx().set_last_failed(world_rank);
   if (s == status::done) old = op->value;
   if (s == status::job_aborted) {
