@@ -33,7 +33,6 @@ configure_file(cmake/rma.pc.in ${CMAKE_CURRENT_BINARY_DIR}/rma.pc @ONLY)
 rma_install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rma.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 
 # The reference of the public headers, with the guide: BUILD/reference/html/index.html.
-find_program(RMA_DOXYGEN doxygen)
 if(RMA_DOXYGEN)
   configure_file(docs/Doxyfile.in ${CMAKE_CURRENT_BINARY_DIR}/Doxyfile @ONLY)
   file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/reference)

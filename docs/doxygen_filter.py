@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""doxygen_filter.py HEADER: the header as Doxygen is to read it. A comment stands for all declarations until the next
-empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become paragraphs. What is said of
-all `try_` forms at the top of window.hpp is said at each of them, and of what moves."""
+"""doxygen_filter.py FILE: the header, or page of the guide, as Doxygen is to read it. A comment stands for all
+declarations until the next empty line or comment, as in the headers; its headings (Shape, Completes, Errors ...) become
+paragraphs. What is said of all `try_` forms at the top of window.hpp is said at each of them, and of what moves.
+Protected members, which are for the library's own classes, and friends are left out."""
 import re
 import sys
 
@@ -48,6 +49,33 @@ def uncommented(lines, at):
     yield line
 
 
+def members(lines):
+    """Of a group: after its comment and the first declaration, forms that return a status."""
+    first = next((at for at, line in enumerate(lines) if not is_comment(line)), len(lines))
+    yield from lines[:first + 1]
+    for at in range(first + 1, len(lines)):
+        yield from uncommented(lines, at)
+
+
+def public_of(lines):
+    """Without protected parts of classes, and without friends and their comments."""
+    protected, advance, friend, comment = False, False, False, []
+    for line in lines:
+        if re.match(r" *(public|private|protected):|};", line):
+            protected = line.strip() == "protected:"
+        advance = "their comments are below" in line or (advance and line.strip() != "")
+        hidden = protected or advance
+        friend = friend or re.match(r" +friend ", line) is not None
+        if friend:
+            comment = []
+        elif is_comment(line) and not hidden:
+            comment.append(line)
+        elif not hidden:
+            yield from [*comment, line]
+            comment = []
+        friend = friend and ";" not in line
+
+
 def grouped(lines):
     at = 0
     while at < len(lines):
@@ -65,14 +93,18 @@ def grouped(lines):
         depth = indentation(lines[at])
         end = end_of_group(lines, at, depth)
         yield " " * depth + "///@{"
-        yield from lines[first:end]
+        yield from members(lines[first:end])
         yield " " * depth + "///@}"
         at = end
 
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        lines = file.read().splitlines()
+        text = file.read()
+    if sys.argv[1].endswith(".md"):
+        print(re.sub(r"\[([^\]]*)\]\(\.\./[^)]*\.md(#[^)]*)?\)", r"\1", text))  # pages that are not of the reference
+        return
+    lines = list(public_of(text.splitlines()))
     for line in grouped(lines):
         found = HEADING.match(line)
         if found:

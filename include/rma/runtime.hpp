@@ -208,6 +208,7 @@ class [[nodiscard]] trace_region {
 /// Cost       two stores and a fence
 class [[nodiscard]] PollingScope {
  public:
+  /// Begins the scope.
   explicit PollingScope(const Runtime& rt) noexcept;
   ~PollingScope();
   PollingScope(const PollingScope&) = delete;

@@ -126,11 +126,12 @@ struct TransferUse {
 
 /// One direction of a cable.
 struct LinkUse {
-  std::string name{};                    ///< "node 3 -> switch 0.1"
-  std::uint64_t bytes = 0;               ///< bytes carried
-  std::uint64_t packets = 0;             ///< packets carried
-  picoseconds busy{};                    ///< time in which it carried packets
-  picoseconds waiting{}, waiting_max{};  ///< waiting time of packets: the sum and the maximum
+  std::string name{};         ///< "node 3 -> switch 0.1"
+  std::uint64_t bytes = 0;    ///< bytes carried
+  std::uint64_t packets = 0;  ///< packets carried
+  picoseconds busy{};         ///< time in which it carried packets
+  picoseconds waiting{};      ///< waiting time of packets: the sum
+  picoseconds waiting_max{};  ///< and the maximum
 };
 
 /// One DMA engine of a node's adapter.
