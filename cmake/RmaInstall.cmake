@@ -18,7 +18,7 @@ rma_install(FILES ${CMAKE_CURRENT_BINARY_DIR}/rmaConfig.cmake ${CMAKE_CURRENT_BI
 # Who links the archive must link what it needs; a shared library carries that itself.
 if(rma_library_type STREQUAL STATIC_LIBRARY)
   set(rma_pc_requires "libcrypto fmt")
-  set(rma_pc_libs "-pthread -lboost_context")
+  set(rma_pc_libs "-pthread ${rma_context_flag}")
   if(RMA_HAVE_VERBS)
     string(APPEND rma_pc_requires " libibverbs")
   endif()

@@ -25,7 +25,7 @@ fakeroot dpkg --root="$root" --force-all --force-script-chrootless --log=/dev/nu
 libdir=$root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
 LD_LIBRARY_PATH=$libdir PATH=$root/usr/bin:$PATH
 export LD_LIBRARY_PATH PATH
-for tool in rma-info rma-sim rmarun rma-tune; do
+for tool in rma-info rma-sim rmarun rma-trace rma-tune; do
   [ "$(command -v $tool)" = "$root/usr/bin/$tool" ] || fail "there is no $tool"
   "$tool" --version >/dev/null || fail "$tool does not start"
   [ -s "$root/usr/share/man/man1/$tool.1.gz" ] || fail "there is no manual page of $tool"
