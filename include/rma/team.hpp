@@ -74,8 +74,9 @@ class Team : public Reductions, public Messages<Team> {
 
   /// Returns when every member has called it.
   /// Memory     stores that a member made before the call are visible after it (mapped memory; flush puts first)
-  /// Cost       one transfer of a cache line for 2 ranks of a node, two for more; sleeps when others are late
-  void barrier(source where = source::current()) { require("barrier", try_barrier(), where); }
+  /// Cost       one transfer of a cache line for 2 ranks of a node, two for more; sleeps when others are late. With
+  ///            RMA_COLL_BARRIER that of the algorithm set
+  void barrier(source where = source::current());
   [[nodiscard]] status try_barrier() noexcept;
 
   using Reductions::allreduce;

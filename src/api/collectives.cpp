@@ -65,6 +65,7 @@ class traced {
  public:
   traced(detail::team_core& team, const detail::collective_call& call) noexcept
       : core_(*team.rt), call_(call), begin_ns_(core_.trace == nullptr ? 0 : core_.around->now_ns()) {}
+  [[nodiscard]] bool wanted() const noexcept { return core_.trace != nullptr; }
   void end(std::string_view algorithm, std::string_view why) const noexcept {
     if (core_.trace == nullptr) [[likely]]
       return;
@@ -124,7 +125,8 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
   const traced event(team, call);
   if (state.in_memory(call)) {
     const status s = state.run_in_memory(call, where, why);
-    event.end("memory", "all members share memory");
+    if (event.wanted()) [[unlikely]]
+      event.end(state.form_in_memory(), state.reason_in_memory(call));
     return told(s);
   }
   running* r = nullptr;
@@ -180,7 +182,42 @@ status start_call(detail::team_core& team, const detail::collective_call& call, 
   return status::done;
 }
 
+/// A name that is set for barriers makes the blocking one a schedule, as the others are.
+bool is_scheduled(const detail::team_core& team) noexcept {
+  return team.rt->collectives->forced(detail::collective::barrier) != nullptr;
+}
+
+[[gnu::noinline, gnu::cold]] status traced_barrier(detail::team_core& team) noexcept {
+  const detail::collective_call call;
+  const traced event(team, call);
+  const status s = team.barrier();
+  const bool in_memory = team.has_lines && team.rt->intranode;
+  event.end(in_memory ? "flags" : "dissemination", in_memory ? "all members share memory" : "auto, without a schedule");
+  return s;
+}
+
+/// The barrier without a schedule, which windows use, too.
+status own_barrier(detail::team_core& team) noexcept {
+  const detail::call_scope in(*team.rt->ctx, "barrier", -1, true);
+  if (const status s = team.rt->ctx->check_caller(); s != status::done) return s;
+  if (team.rt->trace != nullptr) [[unlikely]]
+    return traced_barrier(team);
+  return team.barrier();
+}
+
 }  // namespace
+
+void Team::barrier(source where) {
+  if (is_scheduled(*core_)) [[unlikely]]
+    return run(of_barrier(), where);
+  require("barrier", own_barrier(*core_), where);
+}
+
+status Team::try_barrier() noexcept {
+  if (is_scheduled(*core_)) [[unlikely]]
+    return try_run(of_barrier());
+  return own_barrier(*core_);
+}
 
 int TeamBase::rank() const noexcept { return core_->rank; }
 int TeamBase::size() const noexcept { return core_->size; }

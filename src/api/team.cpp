@@ -249,26 +249,10 @@ Team Runtime::team_of_ranks(std::span<const int> ranks, std::source_location whe
   return Team(make_team(*world_, mix(number_of(name), core_->count_team_of(name)), members, where));
 }
 
-namespace {
-
-/// One collective: `run()` if this thread may call.
-template <class Run>
-status collective(detail::team_core& team, const char* call, int root, Run&& run) noexcept {
-  const detail::call_scope in(*team.rt->ctx, call, root);
-  const status may = team.rt->ctx->check_caller();
-  return may != status::done ? may : run();
-}
-
-}  // namespace
-
 status Team::try_revoke() noexcept {
   if (const status s = core_->rt->ctx->check_caller(); s != status::done) return s;
   core_->rt->revoked->revoke(*core_);
   return status::done;
-}
-
-status Team::try_barrier() noexcept {
-  return collective(*core_, "barrier", -1, [&] { return core_->barrier(); });
 }
 
 // A member that counts in other elements would take the others' bytes for its own.

@@ -57,12 +57,12 @@ struct choice {
   double estimate_ns = 0;
   const algorithm* second = nullptr;  ///< the best of the others
   double second_ns = 0;
-  const algorithm* refused = nullptr;  ///< forced, but it does not fit
 };
 /// Returns `forced` (null: none) if it fits, else the algorithm with the least estimate of those that fit. The choice
 /// is the same on all members: it uses nothing that differs between them.
 [[nodiscard]] choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept;
-/// For the trace: "binomial: 12.0 us (next: linear, 14.1 us)".
-[[nodiscard]] std::string reason_of(const choice& c);
+/// For the trace: "binomial: 12.0 us; next linear, 14.1 us". `set`: the name of the setting, empty for auto; the
+/// reason says if it is not the one chosen.
+[[nodiscard]] std::string reason_of(const choice& c, std::string_view set);
 
 }  // namespace rma::detail::coll

@@ -45,6 +45,7 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
   for (const auto& [what, setting] : settings_of_calls) {
     const std::string& name = ctx.config().text(setting);
     forced_[static_cast<std::size_t>(what)] = find_algorithm(what, name);  // null: auto, or in memory
+    if (name != "auto") names_[static_cast<std::size_t>(what)] = name;
     memory_[static_cast<std::size_t>(what)] = forced_[static_cast<std::size_t>(what)] == nullptr;
     memory_ways_[static_cast<std::size_t>(what)] = memory_way_of(name);
   }

@@ -36,6 +36,8 @@ class machine {
   [[nodiscard]] messenger& messages() noexcept { return messages_; }
   /// The algorithm that a setting forces, or null.
   [[nodiscard]] const algorithm* forced(call what) const noexcept { return forced_[static_cast<std::size_t>(what)]; }
+  /// The name that its setting gives; empty for auto.
+  [[nodiscard]] std::string_view name_set(call what) const noexcept { return names_[static_cast<std::size_t>(what)]; }
   /// True if blocking calls of teams that share memory use it; `memory_way` is the variant.
   [[nodiscard]] bool memory_allowed(call what) const noexcept { return memory_[static_cast<std::size_t>(what)]; }
   [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
@@ -68,6 +70,7 @@ class machine {
   context& ctx_;
   messenger& messages_;
   std::array<const algorithm*, call_count> forced_{};
+  std::array<std::string, call_count> names_{};
   std::unordered_map<std::uint64_t, team_state*> teams_;
   struct failure {
     std::uint64_t team, turn;

@@ -185,12 +185,15 @@ bool memory_collectives::by_tree(const collective_call& c, std::size_t bytes, wa
 status memory_collectives::broadcast(const collective_call& c, way how) noexcept {
   if (c.bytes >= window_bytes_min && how == way::automatic) {
     bool in_segment = false;
+    form_ = form_kind::window;
     if (const status s = broadcast_from_window(c, in_segment); s != status::done || in_segment) return s;
   }
   std::size_t offset = 0;
   do {
     const std::size_t bytes = std::min(slot_bytes_, c.bytes - offset);
-    const status s = by_tree(c, bytes, how) ? broadcast_by_tree(c, offset, bytes) : broadcast_flat(c, offset, bytes);
+    const bool tree = by_tree(c, bytes, how);
+    if (offset == 0) form_ = tree ? form_kind::tree : form_kind::release_gather;
+    const status s = tree ? broadcast_by_tree(c, offset, bytes) : broadcast_flat(c, offset, bytes);
     if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
@@ -216,6 +219,7 @@ status memory_collectives::broadcast_flat(const collective_call& c, std::size_t 
 status memory_collectives::reduce(const collective_call& c, way how) noexcept {
   if (c.bytes >= window_bytes_min && how == way::automatic) {
     bool all_in_segments = false;
+    form_ = form_kind::window;
     if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
     if (all_in_segments) return reduce_in_windows(c);
   }
@@ -225,7 +229,9 @@ status memory_collectives::reduce(const collective_call& c, way how) noexcept {
   RMA_ASSERT(most != 0 && c.bytes % unit == 0);
   do {
     const std::size_t bytes = std::min(most, c.bytes - offset);
-    const status s = by_tree(c, bytes, how) ? reduce_by_tree(c, offset, bytes) : reduce_flat(c, offset, bytes);
+    const bool tree = by_tree(c, bytes, how);
+    if (offset == 0) form_ = tree ? form_kind::tree : form_kind::release_gather;
+    const status s = tree ? reduce_by_tree(c, offset, bytes) : reduce_flat(c, offset, bytes);
     if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
@@ -249,6 +255,7 @@ status memory_collectives::allreduce(const collective_call& c, way how) noexcept
   RMA_ASSERT(most != 0 && c.bytes % unit == 0);
   if (c.bytes >= window_bytes_min && (how == way::automatic || how == way::direct)) {
     bool all_in_segments = false;
+    form_ = form_kind::window;
     if (const status s = share_operands(c, all_in_segments); s != status::done) return s;
     if (all_in_segments) return allreduce_in_windows(c);
   }
@@ -256,9 +263,11 @@ status memory_collectives::allreduce(const collective_call& c, way how) noexcept
   do {
     const std::size_t bytes = std::min(most, c.bytes - offset);
     const bool flat = how == way::flat || (how == way::automatic && bytes <= flat_bytes_max);
-    const status s = by_tree(c, bytes, how) ? allreduce_by_tree(c, offset, bytes)
-                     : flat                 ? allreduce_flat(c, offset, bytes)
-                                            : allreduce_direct(c, offset, bytes);
+    const bool tree = by_tree(c, bytes, how);
+    if (offset == 0) form_ = tree ? form_kind::tree : flat ? form_kind::flat : form_kind::direct;
+    const status s = tree   ? allreduce_by_tree(c, offset, bytes)
+                     : flat ? allreduce_flat(c, offset, bytes)
+                            : allreduce_direct(c, offset, bytes);
     if (s != status::done) return s;
     offset += bytes;
   } while (offset < c.bytes);
@@ -313,6 +322,37 @@ void memory_collectives::combine_slots(const collective_call& c, std::size_t off
   if (bytes == 0) return;
   const auto operand = [&](int r) noexcept { return slot(r) + offset; };
   combine_operands(c, operand, 0, team_.size, bytes, into, spare_.data() + slot_bytes_, slot_bytes_);
+}
+
+std::string_view memory_collectives::form() const noexcept {
+  switch (form_) {
+    case form_kind::direct: return "direct";
+    case form_kind::tree: return "tree";
+    case form_kind::window: return "window";
+    case form_kind::release_gather: return "release-gather";
+    default: return "flat";
+  }
+}
+
+// No model takes part in it: the limits are those of the file's head.
+std::string memory_collectives::reason(const collective_call& c, std::string_view set) const {
+  if (form_ == form_kind::window && set.empty())
+    return fmt::format("all members share memory; {} B and more in segments", window_bytes_min);
+  if (form_ == form_kind::window) return fmt::format("{} is set; the operands lie in segments", set);
+  if (!set.empty() && set != form()) return fmt::format("the name set does not fit: {}", set);
+  if (!set.empty()) return fmt::format("{} is set", set);
+  std::string text("all members share memory; ");
+  switch (form_) {
+    case form_kind::flat: text += fmt::format("up to {} B", flat_bytes_max); break;
+    case form_kind::direct: text += fmt::format("more than {} B", flat_bytes_max); break;
+    case form_kind::tree:
+      text +=
+          fmt::format("up to {} B, {} members and more in several groups of cores", flat_bytes_max, tree_members_min);
+      break;
+    default: text += "one side waits"; break;
+  }
+  if (c.bytes >= window_bytes_min) text += "; an operand lies in no segment";
+  return text;
 }
 
 std::string memory_collectives::mismatch() const {

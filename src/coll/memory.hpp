@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "rma/detail/collective_call.hpp"
@@ -54,6 +55,11 @@ class memory_collectives {
   /// when another member has reported a failure of it, whatever this member waits for.
   status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& told) noexcept;
 
+  /// The form that the last call has had, that of its first chunk.
+  [[nodiscard]] std::string_view form() const noexcept;
+  /// Why it was that one. `set`: the name that the setting gives, empty for auto.
+  [[nodiscard]] std::string reason(const collective_call& call, std::string_view set) const;
+
   /// Flags have no room for the whole number: without an update from time to time, the flag of a member whose
   /// collectives go by messages would compare as later than others' turns after half a million of them.
   static bool needs_number(std::uint64_t number) noexcept { return number % numbers_per_update == 0; }
@@ -73,6 +79,8 @@ class memory_collectives {
 
  private:
   static constexpr std::uint64_t numbers_per_update = std::uint64_t{1} << 16;
+  /// Forms of a call, or of a chunk of it; see the top of this file.
+  enum class form_kind : std::uint8_t { flat, direct, tree, window, release_gather };
   status broadcast(const collective_call& c, way how) noexcept;
   status reduce(const collective_call& c, way how) noexcept;
   status allreduce(const collective_call& c, way how) noexcept;
@@ -153,6 +161,7 @@ class memory_collectives {
   std::uint64_t call_ = 0;  ///< digest of the call
   std::size_t failures_ = 0;
   const std::atomic<bool>* told_ = nullptr;
+  form_kind form_ = form_kind::flat;
   int other_ = -1;      ///< member that has made a different call
   int failed_at_ = -1;  ///< member at which it has failed
 };

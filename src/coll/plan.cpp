@@ -83,13 +83,13 @@ bool plan::lists_differ(const collective_call& c) const noexcept {
          !same_ranks(neighbors[1], c.targets);
 }
 
-void plan::build(const collective_call& c, const machine_costs& costs, const algorithm* forced) {
+void plan::build(const collective_call& c, const machine_costs& costs, const algorithm* forced, std::string_view set) {
   std::vector<std::size_t> begins[2] = {lists[1], lists[3]};
   of.sent = blocks_of(c.sent, lists[0], begins[0]);
   of.received = blocks_of(c.received, lists[2], begins[1]);
   const choice by = choose(of, costs, forced);
   chosen = by.chosen;
-  reason = reason_of(by);
+  reason = reason_of(by, set);
   Schedule made;
   chosen->build(of, made);
   of.sent.sizes = of.sent.offsets = of.received.sizes = of.received.offsets = {};

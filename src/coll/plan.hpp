@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "coll/algorithm.hpp"
@@ -33,8 +34,8 @@ struct plan {
            (!c.user || (element_bytes == element_bytes_of(c) && commutative == commutes(c))) &&
            (!has_lists(c) || !lists_differ(c));
   }
-  /// Makes the algorithm build the schedule.
-  void build(const collective_call& c, const machine_costs& costs, const algorithm* forced);
+  /// Makes the algorithm build the schedule. `set`: the name that the setting gives, for the reason.
+  void build(const collective_call& c, const machine_costs& costs, const algorithm* forced, std::string_view set);
   /// Uses a given schedule.
   void use(const Schedule& made);
 

@@ -338,7 +338,7 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
 
 choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept {
   choice c;
-  if (forced != nullptr && forced->fits != nullptr && !forced->fits(s)) std::swap(c.refused, forced);
+  if (forced != nullptr && forced->fits != nullptr && !forced->fits(s)) forced = nullptr;
   c.estimate_ns = c.second_ns = std::numeric_limits<double>::max();
   for (const algorithm& a : rows) {
     if (a.what != s.what || (a.fits != nullptr && !a.fits(s))) continue;
@@ -358,10 +358,14 @@ choice choose(const shape& s, const machine_costs& m, const algorithm* forced) n
   return c;
 }
 
-std::string reason_of(const choice& c) {
-  std::string text = fmt::format("{}: {:.1f} us", c.chosen->name, c.estimate_ns / 1e3);
+std::string reason_of(const choice& c, std::string_view set) {
+  std::string text;
+  if (!set.empty() && set != c.chosen->name) {
+    const bool in_memory = find_algorithm(c.chosen->what, set) == nullptr;
+    text = fmt::format("the name set does not fit: {}{}; ", set, in_memory ? ", for blocking calls in memory" : "");
+  }
+  text += fmt::format("{}: {:.1f} us", c.chosen->name, c.estimate_ns / 1e3);
   if (c.second != nullptr) text += fmt::format("; next {}, {:.1f} us", c.second->name, c.second_ns / 1e3);
-  if (c.refused != nullptr) text += fmt::format("; {} does not fit", c.refused->name);
   return text;
 }
 

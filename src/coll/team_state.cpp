@@ -73,6 +73,10 @@ bool team_state::in_memory(const collective_call& c) const noexcept {
   return has_way && memory_ != nullptr && all_.memory_allowed(c.what) && element_bytes_of(c) <= element_bytes_max;
 }
 
+std::string team_state::reason_in_memory(const collective_call& c) const {
+  return memory_->reason(c, all_.name_set(c.what));
+}
+
 status team_state::run_in_memory(const collective_call& c, const std::source_location& where,
                                  std::string* why) noexcept {
   const std::uint64_t number = ++turns_;
@@ -139,7 +143,7 @@ plan& team_state::make(const collective_call& c, std::int32_t signature) {
   if (c.schedule != nullptr) {
     made->use(*c.schedule);
   } else {
-    made->build(c, all_.costs(team_.one_node), all_.forced(c.what));
+    made->build(c, all_.costs(team_.one_node), all_.forced(c.what), all_.name_set(c.what));
   }
   plans_.insert(plans_.begin(), std::move(made));
   return *plans_.front();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <source_location>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +41,9 @@ class team_state {
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
   /// Runs the call in memory.
   status run_in_memory(const collective_call& call, const std::source_location& where, std::string* why) noexcept;
+  /// For the trace, after it: the form that it has had, and why.
+  [[nodiscard]] std::string_view form_in_memory() const noexcept { return memory_->form(); }
+  [[nodiscard]] std::string reason_in_memory(const collective_call& call) const;
   /// Waits after a failure, before its text is read, for the message with the place of the other member's call.
   void wait_for_place(std::uint64_t turn) noexcept;
 

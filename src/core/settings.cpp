@@ -163,8 +163,8 @@ constexpr definition table[] = {
     {"RMA_POLLED_END", "auto", form::words, "auto|assume",
      "assume: the last byte of a transfer comes last, also where the network (verbs) does not promise it"},
     {"RMA_COLL_BARRIER", "auto", form::words, "auto|dissemination|linear|binomial|recursive-doubling|hierarchical",
-     "algorithm of ibarrier, and of barriers that are started again; auto: the least that is expected from the "
-     "network's costs"},
+     "algorithm of barriers; auto: flags in memory, or dissemination, for blocking ones, else the least that is "
+     "expected from the network's costs"},
     {"RMA_COLL_BROADCAST", "auto", form::words,
      "auto|release-gather|tree|binomial|linear|scatter-allgather|chain|hierarchical",
      "algorithm of broadcasts; auto: the least that is expected from the network's costs"},
