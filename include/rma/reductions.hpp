@@ -8,8 +8,8 @@
 ///   team.allreduce(std::span(data), rma::UserOperation::of<int>(gcd, true))    user operator
 ///
 /// Operands are combined in rank order if the operator does not commute. All members get the same bits. Rounding
-/// depends on the algorithm, with RMA_COLL_REPRODUCIBLE=1 only on the number of members. In place: `mine` and `result`
-/// are the same memory (for reduce_scatter: they begin at the same address).
+/// depends on the algorithm, on a team with set_reproducible() only on the number of members. In place: `mine` and
+/// `result` are the same memory (for reduce_scatter: they begin at the same address).
 #pragma once
 
 #include <cstddef>

@@ -72,6 +72,18 @@ class Team : public Reductions, public Messages<Team> {
   void revoke(source where = source::current()) { require("revoke", try_revoke(), where); }
   [[nodiscard]] status try_revoke() noexcept;
 
+  /// A hint for the calls of rma/reductions.hpp: the bits of their results depend on the number of members only,
+  /// whatever the algorithm, the nodes, and the sizes of blocks. Without it that is so on every team if
+  /// RMA_COLL_REPRODUCIBLE=1. Shape      local; all members give the same value, between the same two collectives. A
+  /// team made from this one
+  ///            has the default. Collectives that are pending, or persistent, stay as they were
+  /// Errors     wrong_thread
+  /// Cost       of a call: algorithms that combine in another order are passed over (docs/guide/collectives.md). The
+  ///            call itself drops the schedules that the team has kept
+  void set_reproducible(bool on = true, source where = source::current());
+  [[nodiscard]] status try_set_reproducible(bool on = true) noexcept;
+  [[nodiscard]] bool reproducible() const noexcept;
+
   /// Returns when every member has called it.
   /// Memory     stores that a member made before the call are visible after it (mapped memory; flush puts first)
   /// Cost       one transfer of a cache line for 2 ranks of a node, two for more; sleeps when others are late. With

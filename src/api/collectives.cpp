@@ -219,6 +219,21 @@ status Team::try_barrier() noexcept {
   return own_barrier(*core_);
 }
 
+void Team::set_reproducible(bool on, source where) { require("set_reproducible", try_set_reproducible(on), where); }
+
+status Team::try_set_reproducible(bool on) noexcept {
+  detail::context& ctx = *core_->rt->ctx;
+  if (const status s = ctx.check_caller(); s != status::done) return s;
+  detail::coll::team_state& state = state_of(*core_);
+  const std::lock_guard guard(ctx.lock());
+  state.set_reproducible(on);
+  return status::done;
+}
+
+bool Team::reproducible() const noexcept {
+  return core_->collectives == nullptr ? core_->rt->collectives->reproducible() : core_->collectives->reproducible();
+}
+
 int TeamBase::rank() const noexcept { return core_->rank; }
 int TeamBase::size() const noexcept { return core_->size; }
 

@@ -43,7 +43,7 @@ class machine {
   [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
     return memory_ways_[static_cast<std::size_t>(what)];
   }
-  /// True if operands are combined by one tree, whatever the algorithm.
+  /// The default of teams, see Team::set_reproducible.
   [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
   [[nodiscard]] start_progress progress_of_start() const noexcept { return progress_of_start_; }
   [[nodiscard]] machine_costs costs(bool one_node) const noexcept;

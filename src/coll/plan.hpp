@@ -39,6 +39,8 @@ struct plan {
   /// Uses a given schedule.
   void use(const Schedule& made);
 
+  static constexpr std::int32_t no_signature = -1;  ///< no call has it
+
   call what;
   std::int32_t signature;
   std::size_t bytes;

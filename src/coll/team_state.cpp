@@ -23,7 +23,7 @@ constexpr std::size_t failures_max = 64;
 
 }  // namespace
 
-team_state::team_state(machine& all, team_core& team) : all_(all), team_(team) {
+team_state::team_state(machine& all, team_core& team) : all_(all), team_(team), reproducible_(all.reproducible()) {
   if (team.memory_lines_of(team.rank) != nullptr) memory_ = std::make_unique<memory_collectives>(team);
   const std::lock_guard guard(all_.ctx().lock());
   all_.add(team_.id, *this);
@@ -47,6 +47,15 @@ team_state::~team_state() {
   };
   for (const auto& p : plans_) detach(*p);
   if (refused_ != nullptr) detach(*refused_);
+}
+
+// Plans in use serve no other call from now on; make() removes them like all that are not used any more.
+void team_state::set_reproducible(bool on) noexcept {
+  RMA_ASSERT(all_.ctx().is_guarded());
+  if (on == reproducible_) return;
+  reproducible_ = on;
+  std::erase_if(plans_, [](const auto& p) { return p->in_use == 0; });
+  for (const auto& p : plans_) p->signature = plan::no_signature;
 }
 
 // A rejected call has a plan without steps, whatever it is.
@@ -139,7 +148,7 @@ plan& team_state::make(const collective_call& c, std::int32_t signature) {
     if (unused != plans_.rend()) plans_.erase(std::next(unused).base());
   }
   if (nodes_.empty()) nodes_ = team_.nodes_of_members();
-  auto made = std::make_unique<plan>(c, signature, team_.rank, team_.size, all_.reproducible(), nodes_);
+  auto made = std::make_unique<plan>(c, signature, team_.rank, team_.size, reproducible_, nodes_);
   if (c.schedule != nullptr) {
     made->use(*c.schedule);
   } else {

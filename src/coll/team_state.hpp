@@ -39,6 +39,8 @@ class team_state {
   [[nodiscard]] machine& all() noexcept { return all_; }
   /// True if a blocking call uses shared memory: the same at all members, whatever their sizes and layouts.
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
+  /// True if operands are combined by one tree over the members, whatever the algorithm.
+  [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
   /// Runs the call in memory.
   status run_in_memory(const collective_call& call, const std::source_location& where, std::string* why) noexcept;
   /// For the trace, after it: the form that it has had, and why.
@@ -48,6 +50,8 @@ class team_state {
   void wait_for_place(std::uint64_t turn) noexcept;
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
+  /// Collectives that are pending or kept stay as they are.
+  void set_reproducible(bool on) noexcept;
   /// Starts a collective; it reuses records of its plan. Return it with release(), or attach it to a request.
   running& start(const collective_call& call, const std::source_location& where) noexcept;
   /// A record for a persistent collective, which is not started; it is returned when it is not kept any more.
@@ -114,6 +118,7 @@ class team_state {
   std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
   std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member
   std::vector<int> nodes_;                      ///< see nodes_of_members(); found when the first plan is made
+  bool reproducible_;
   running_list active_;
   std::array<call_record, records_max> records_{};
   std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes

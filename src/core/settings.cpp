@@ -190,7 +190,8 @@ constexpr definition table[] = {
     {"RMA_COLL_ALLTOALL", "auto", form::words, "auto|pairwise|linear|bruck",
      "algorithm of exchanges of all with all; auto: the least that is expected from the network's costs"},
     {"RMA_COLL_REPRODUCIBLE", "0", form::words, "0|1",
-     "reductions combine by one tree over the team's ranks: the same bits whatever the algorithm and the nodes"},
+     "reductions combine by one tree over the team's ranks: the same bits whatever the algorithm and the nodes; what "
+     "teams begin with (Team::set_reproducible)"},
     {"RMA_NBC_PROGRESS", "none", form::words, "none|test-on-init|wait-on-send|start-all|thread",
      "what the start of a non-blocking collective does beside: looks once for what has come; waits a little for each "
      "of "

@@ -45,6 +45,7 @@ std::span<const test_case> collective_cases() noexcept;
 std::span<const test_case> collective_request_cases() noexcept;
 std::span<const test_case> collective_ahead_cases() noexcept;
 std::span<const test_case> collective_in_place_cases() noexcept;
+std::span<const test_case> collective_bits_cases() noexcept;
 
 /// Every topic that this program has, in order.
 std::vector<std::span<const test_case>> all_topics();

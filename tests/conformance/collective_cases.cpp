@@ -2,8 +2,6 @@
 // Collectives by schedules: every call against a sequential oracle, whatever the algorithm that the settings force.
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -242,50 +240,6 @@ void reduce_scatters(context& ctx) {
       team.reduce_scatter(span(mine), span(mine).first(parts[me]), span<const std::size_t>(parts), rma::max);
       ctx.check(std::equal(wanted.begin(), wanted.end(), mine.begin()), "reduce_scatter in place");
     }
-  }
-}
-
-/// Numbers whose sum has other bits in another order.
-double rough(int r, std::size_t i) {
-  return std::ldexp(static_cast<double>(value_of<int>(r, i)) / 3, (static_cast<int>(i) + r * 13) % 70 - 35);
-}
-/// Members [first, last): the largest power of two of them, then the rest.
-double tree_sum(int first, int last, std::size_t i) {
-  if (last - first == 1) return rough(first, i);
-  const int left = static_cast<int>(std::bit_floor(static_cast<unsigned>(last - first - 1)));
-  return tree_sum(first, first + left, i) + tree_sum(first + left, last, i);
-}
-
-// Goal: with RMA_COLL_REPRODUCIBLE=1 sums have the bits of the one tree over the ranks: whatever the algorithm, the
-// nodes and the form.
-void reproducible(context& ctx) {
-  bool asked = false;
-  for (const rma::Setting& s : ctx.runtime().settings()) {
-    asked = asked || (s.name == "RMA_COLL_REPRODUCIBLE" && s.value == "1");
-  }
-  if (!asked) context::skip("needs RMA_COLL_REPRODUCIBLE=1");
-  rma::Team& team = ctx.world();
-  const auto n = static_cast<std::size_t>(ctx.size());
-  for (const std::size_t count : {std::size_t{1}, std::size_t{40}, std::size_t{9000}}) {
-    std::vector<double> mine(count * n), wanted(count * n), got(count * n);
-    for (std::size_t i = 0; i < mine.size(); ++i) {
-      mine[i] = rough(ctx.rank(), i);
-      wanted[i] = tree_sum(0, ctx.size(), i);
-    }
-    team.allreduce(span(mine), span(got), rma::sum);
-    ctx.check(got == wanted, "bits of allreduce");
-    got.assign(got.size(), 0);
-    team.iallreduce(span(mine), span(got), rma::sum).wait();
-    ctx.check(got == wanted, "bits of iallreduce");
-    for (const int root : {0, ctx.size() - 1}) {
-      got.assign(got.size(), 0);
-      team.ireduce(span(mine), span(got), rma::sum, root).wait();
-      ctx.check(ctx.rank() != root || got == wanted, "bits of ireduce");
-    }
-    std::vector<double> part(count);
-    team.reduce_scatter_block(span(mine), span(part), rma::sum);
-    const auto own = wanted.begin() + static_cast<std::ptrdiff_t>(count) * ctx.rank();
-    ctx.check(std::equal(part.begin(), part.end(), own), "bits of reduce_scatter_block");
   }
 }
 
@@ -555,7 +509,6 @@ constexpr test_case collective_table[] = {
     {"collective.broadcast", broadcasts},
     {"collective.reductions", reductions},
     {"collective.reduce_scatter", reduce_scatters},
-    {"collective.reproducible", reproducible},
     {"collective.user_operators", user_operators},
     {"collective.gathers", gathers},
     {"collective.exchanges", exchanges},

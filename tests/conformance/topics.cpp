@@ -38,7 +38,8 @@ std::vector<std::span<const test_case>> all_topics() {
           collective_cases(),
           collective_request_cases(),
           collective_ahead_cases(),
-          collective_in_place_cases()};
+          collective_in_place_cases(),
+          collective_bits_cases()};
 }
 
 }  // namespace conformance
