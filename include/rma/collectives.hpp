@@ -541,6 +541,40 @@ class Collectives : public CollectiveDescriptions {
     return keep(of_neighbor_alltoallv(mine, sent, sent_at, all, received, received_at, graph), where);
   }
 
+  /// As `neighbor_alltoallv`, with a layout for each neighbor, and offsets in bytes.
+  void neighbor_alltoallw(const void* mine, std::span<const Layout> sent, std::span<const std::ptrdiff_t> sent_at,
+                          void* all, std::span<const Layout> received, std::span<const std::ptrdiff_t> received_at,
+                          Neighbors graph, source where = source::current()) {
+    run(of_neighbor_alltoallw(mine, sent, sent_at, all, received, received_at, graph), where);
+  }
+  [[nodiscard]] status try_neighbor_alltoallw(const void* mine, std::span<const Layout> sent,
+                                              std::span<const std::ptrdiff_t> sent_at, void* all,
+                                              std::span<const Layout> received,
+                                              std::span<const std::ptrdiff_t> received_at, Neighbors graph) noexcept {
+    return try_run(of_neighbor_alltoallw(mine, sent, sent_at, all, received, received_at, graph));
+  }
+  [[nodiscard]] Request ineighbor_alltoallw(const void* mine, std::span<const Layout> sent,
+                                            std::span<const std::ptrdiff_t> sent_at, void* all,
+                                            std::span<const Layout> received,
+                                            std::span<const std::ptrdiff_t> received_at, Neighbors graph,
+                                            source where = source::current()) {
+    return start(of_neighbor_alltoallw(mine, sent, sent_at, all, received, received_at, graph), where);
+  }
+  [[nodiscard]] status try_ineighbor_alltoallw(const void* mine, std::span<const Layout> sent,
+                                               std::span<const std::ptrdiff_t> sent_at, void* all,
+                                               std::span<const Layout> received,
+                                               std::span<const std::ptrdiff_t> received_at, Neighbors graph,
+                                               Request& made) noexcept {
+    return try_start(of_neighbor_alltoallw(mine, sent, sent_at, all, received, received_at, graph), made);
+  }
+  [[nodiscard]] Collective neighbor_alltoallw_init(const void* mine, std::span<const Layout> sent,
+                                                   std::span<const std::ptrdiff_t> sent_at, void* all,
+                                                   std::span<const Layout> received,
+                                                   std::span<const std::ptrdiff_t> received_at, Neighbors graph,
+                                                   source where = source::current()) {
+    return keep(of_neighbor_alltoallw(mine, sent, sent_at, all, received, received_at, graph), where);
+  }
+
   /// Runs a schedule of the program, of which every member gives its own part: see rma/schedule.hpp.
   /// Errors     bad_size if a buffer is shorter than the bytes that the schedule uses, bad_rank if it names a rank
   ///            that is no member

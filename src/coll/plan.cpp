@@ -75,12 +75,12 @@ bool plan::lists_differ(const collective_call& c) const noexcept {
     return std::equal(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
                       [](std::size_t each, const Layout& layout) { return each == layout.bytes(); });
   };
+  if (!same_ranks(neighbors[0], c.sources) || !same_ranks(neighbors[1], c.targets)) return true;
   if (!c.in_shape.several.empty() || !c.out_shape.several.empty())
     return !same_layouts(lists[0], c.in_shape.several) || !same_layouts(lists[2], c.out_shape.several);
   return c.sent.unit_bytes != of.sent.unit || c.received.unit_bytes != of.received.unit ||
          !same(lists[0], c.sent.sizes) || !same(lists[1], c.sent.offsets) || !same(lists[2], c.received.sizes) ||
-         !same(lists[3], c.received.offsets) || !same_ranks(neighbors[0], c.sources) ||
-         !same_ranks(neighbors[1], c.targets);
+         !same(lists[3], c.received.offsets);
 }
 
 void plan::build(const collective_call& c, const machine_costs& costs, const algorithm* forced, std::string_view set) {

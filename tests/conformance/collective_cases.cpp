@@ -462,6 +462,59 @@ void layouts(context& ctx) {
   ctx.check(right, "alltoallw");
 }
 
+// Goal: each neighbor gets blocks by a layout of its own; a call with the same layouts and other neighbors is another
+// call. Method: to the right every second number, to the left a row; they arrive the other way round. Break: compare no
+// neighbors of calls with layouts in plan::lists_differ (src/coll/plan.cpp).
+void neighborhood_layouts(context& ctx) {
+  rma::Team& team = ctx.world();
+  constexpr std::size_t count = 300;
+  constexpr auto int_bytes = static_cast<std::ptrdiff_t>(sizeof(int));
+  const auto row = rma::Layout::contiguous<int>(count);
+  const auto every_second = rma::Layout::vector<int>(count, 1, 2);
+  const std::array<rma::Layout, 2> sent{every_second, row}, received{row, every_second};
+  const std::array<std::ptrdiff_t, 2> sent_at{0, 2 * count * int_bytes};
+  const std::array<std::ptrdiff_t, 2> received_at{2 * count * int_bytes, 0};
+  const auto at_right = [](int rank, std::size_t i) { return rank * 10000 + static_cast<int>(i); };
+  const auto at_left = [](int rank, std::size_t i) { return -rank * 10000 - static_cast<int>(i) - 1; };
+  std::vector<int> mine(3 * count, 0), got;
+  for (std::size_t i = 0; i < count; ++i) {
+    mine[2 * i] = at_right(ctx.rank(), i);
+    mine[2 * count + i] = at_left(ctx.rank(), i);
+  }
+  const auto is_right = [&](int left, int right) {
+    bool all = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      all = all && got[2 * count + i] == at_right(left, i) && got[2 * i] == at_left(right, i) && got[2 * i + 1] == -7;
+    }
+    return all;
+  };
+  for (const form how : forms) {
+    for (const int distance : {1, ctx.size() - 1}) {
+      const int right = (ctx.rank() + distance) % ctx.size();
+      const int left = (ctx.rank() + ctx.size() - distance) % ctx.size();
+      const std::array<int, 2> sources{left, right}, targets{right, left};
+      const rma::Neighbors ring{sources, targets};
+      got.assign(3 * count, -7);
+      call(
+          how, [&] { team.neighbor_alltoallw(mine.data(), sent, sent_at, got.data(), received, received_at, ring); },
+          [&] { return team.ineighbor_alltoallw(mine.data(), sent, sent_at, got.data(), received, received_at, ring); },
+          [&] {
+            return team.neighbor_alltoallw_init(mine.data(), sent, sent_at, got.data(), received, received_at, ring);
+          });
+      ctx.check(is_right(left, right), "neighbor_alltoallw");
+    }
+  }
+  const rma::Neighbors nobody{};
+  rma::Request request;
+  ctx.expect(team.try_neighbor_alltoallw(nullptr, {}, {}, nullptr, {}, {}, nobody), rma::status::done, "no neighbors");
+  ctx.expect(team.try_ineighbor_alltoallw(nullptr, {}, {}, nullptr, {}, {}, nobody, request), rma::status::done,
+             "no neighbors");
+  request.wait();
+  if (ctx.size() == 1) return;
+  ctx.expect(team.try_neighbor_alltoallw(mine.data(), sent, sent_at, got.data(), received, received_at, nobody),
+             rma::status::bad_size, "layouts of no neighbors");
+}
+
 // Goal: neighborhoods: a ring, with this rank twice as its own neighbor where the ring is short.
 void neighborhoods(context& ctx) {
   rma::Team& team = ctx.world();
@@ -514,6 +567,7 @@ constexpr test_case collective_table[] = {
     {"collective.exchanges", exchanges},
     {"collective.layouts", layouts},
     {"collective.neighborhoods", neighborhoods},
+    {"collective.neighborhood_layouts", neighborhood_layouts},
     {"collective.short_forms", short_forms},
 };
 

@@ -263,6 +263,22 @@ class CollectiveDescriptions : public TeamBase {
     demand_lists(c, received, received_at, graph.sources.size(), all.size());
     return c;
   }
+  [[nodiscard]] described of_neighbor_alltoallw(const void* mine, std::span<const Layout> sent,
+                                                std::span<const std::ptrdiff_t> sent_at, void* all,
+                                                std::span<const Layout> received,
+                                                std::span<const std::ptrdiff_t> received_at,
+                                                const Neighbors& graph) const noexcept {
+    described c = describe(kind::neighbor_alltoall, "neighbor_alltoallw", mine, all);
+    c.varied = true;
+    c.in_shape = {nullptr, 1, sent, sent_at};
+    c.out_shape = {nullptr, 1, received, received_at};
+    demand_neighbors(c, graph);
+    demand(c,
+           sent.size() == graph.targets.size() && received.size() == graph.sources.size() &&
+               sent_at.size() == sent.size() && received_at.size() == received.size(),
+           status::bad_size);
+    return c;
+  }
 };
 
 }  // namespace rma
