@@ -28,13 +28,19 @@ README = [
      "install.subdirectory"),
     ("Without CMake `pkg-config` gives the flags", "tests/install/CMakeLists.txt", "install.pkg_config"),
     ("`dpkg-buildpackage -b -us -uc` makes Debian packages", "tests/install/CMakeLists.txt", "install.packages"),
+    ("`rma-info` prints every setting with its value", "tests/tools/rma_info_test.py", "test_all_is_well"),
+    ("what each call on a window did, by which protocol and why", "tests/core/trace_test.py", "test_put_get"),
+    ("programs of ARMCI and Global Arrays, linked as they are", "tests/armci/CMakeLists.txt", "ga.symbols"),
+    ("MPI programs as they are, their windows by this library", "tests/mpi/CMakeLists.txt", "NAME windows"),
+    ("examples with expected output", "examples/CMakeLists.txt", "expected"),
+]
+
+RUNNING = [
     ("`rmarun -n 4 ./app` starts four ranks on this machine", "tests/boot/rmarun_test.cpp",
      "ranks exchange values through rmarun"),
     ("meet by `RMA_BOOT=tcp://host:port RMA_RANK=r RMA_SIZE=n RMA_KEY=k`", "tests/boot/tcp_test.cpp",
      "tcp: a job without a launcher"),
     ("the same random text of at least 16 characters for all", "tests/boot/tcp_test.cpp", "tcp: a wrong key"),
-    ("`rma-info` prints every setting with its value", "tests/tools/rma_info_test.py", "test_all_is_well"),
-    ("what each call on a window did, by which protocol and why", "tests/core/trace_test.py", "test_put_get"),
     ("a rank that has waited for a minute in one call prints it for its node", "tests/faults/stall_test.py",
      "RMA_STALL_REPORT_S"),
     ("`rmarun --timeout S` makes them report before it ends the job", "tests/boot/rmarun_test.cpp",
@@ -58,11 +64,8 @@ README = [
      "test_deadlock"),
     ("and kills ranks on request", "tests/fabric/sim/rma_sim_test.py", "test_kill"),
     ("--heat-map links.svg", "tests/fabric/sim/rma_sim_test.py", "test_report_later"),
-    ("`rma::sim::run` ([sim.hpp](include/rma/sim.hpp)) does the same inside a test", "tests/fabric/sim/run_test.cpp",
-     "four simulated ranks put, lock and fence"),
-    ("programs of ARMCI and Global Arrays, linked as they are", "tests/armci/CMakeLists.txt", "ga.symbols"),
-    ("MPI programs as they are, their windows by this library", "tests/mpi/CMakeLists.txt", "NAME windows"),
-    ("examples with expected output", "examples/CMakeLists.txt", "expected"),
+    ("`rma::sim::run` ([sim.hpp](../../include/rma/sim.hpp)) does the same inside a test",
+     "tests/fabric/sim/run_test.cpp", "four simulated ranks put, lock and fence"),
 ]
 
 COMING_FROM = [
@@ -128,6 +131,9 @@ class Claims(unittest.TestCase):
 
     def test_readme(self):
         self.check("README.md", README)
+
+    def test_running(self):
+        self.check("docs/guide/running.md", RUNNING)
 
     def test_coming_from(self):
         self.check("docs/coming-from.md", COMING_FROM)
