@@ -49,11 +49,13 @@ RENAMED = {
 PRIVATE_WORD = re.compile(r"\b(" + "|".join(RENAMED) + r")\b")
 
 # Texts for users are in plain English: short sentences with a subject and a verb.
-FOR_USERS = ("README.md", "docs/guide/", "docs/coming-from.md", "src/core/settings.cpp", "src/api/raise.cpp",
-             "tools/rmarun_options.cpp", "tools/rma_sim_options.cpp", "tools/rma_info.cpp", "tools/rma_tune.cpp")
+FOR_USERS = ("include/rma/", "README.md", "docs/guide/", "docs/coming-from.md", "src/core/settings.cpp",
+             "src/api/raise.cpp", "tools/rmarun_options.cpp", "tools/rma_sim_options.cpp", "tools/rma_info.cpp",
+             "tools/rma_tune.cpp")
 UNCLEAR = [
     (re.compile(r"\btoo([.;:,)\"]|$)"), "a trailing 'too'; write 'also' before the verb"),
     (re.compile(r"(^|[.:;] |\(|\")(Who|Whoever|who) (?!\w+\?)"), "'who' as a subject; name it: a rank, a thread"),
+    (re.compile(r"\b(is|are|was|were) over([.;:,)]| all the same| then|$)"), "'over' for ended"),
     (re.compile(r"\b(is|are|was|were|gets?) told\b"), "reports, gets an error, learns of: what happens"),
 ]
 

@@ -37,7 +37,7 @@ void ARMCIX_Lock_hdl(armcix_mutex_hdl_t handle, int mutex, int proc);
 int ARMCIX_Trylock_hdl(armcix_mutex_hdl_t handle, int mutex, int proc);
 void ARMCIX_Unlock_hdl(armcix_mutex_hdl_t handle, int mutex, int proc);
 
-/** Does what others wait for, and never blocks. Beside MPI a thread does that, too. */
+/** Does what others wait for, and never blocks. Beside MPI a thread also does that. */
 void ARMCIX_Progress(void);
 
 #ifdef __cplusplus

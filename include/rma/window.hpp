@@ -453,7 +453,7 @@ class Window : public window_facts,
     return detail::start(*view_, group.data(), group.size(), promises);
   }
   /// Ends the epoch of `start`: everything issued in it is complete here and will be at the target's `wait`.
-  /// Errors     wrong_epoch without `start`; transfer_failed, peer_failed: the epoch is over all the same
+  /// Errors     wrong_epoch without `start`; transfer_failed, peer_failed: the epoch ends all the same
   void complete(source where = source::current()) {
     const status s = try_complete();
     detail::require(*view_, detail::call::complete, s, -1, 0, 0, where);
@@ -462,14 +462,14 @@ class Window : public window_facts,
   /// Ends the epoch of `post`: blocks until every rank of its group has completed.
   /// Memory     their operations are visible to plain loads
   /// Errors     wrong_epoch without `post`; peer_failed if a rank of the group that has not completed is dead or has
-  ///            left. The epoch is over then, but what was posted to the others stays posted: the next wait for one of
-  ///            them waits for that, too
+  ///            left. The epoch ends then, but what was posted to the others stays posted: the next wait for one of
+  ///            them also waits for that
   void wait(source where = source::current()) {
     const status s = wait_nothrow();
     detail::require(*view_, detail::call::wait, s, -1, 0, 0, where);
   }
   [[nodiscard]] status wait_nothrow() noexcept { return detail::wait(*view_); }
-  /// `wait` without blocking: true if the epoch has ended (once; then it is over).
+  /// `wait` without blocking: true if the epoch has ended, which it reports once.
   [[nodiscard]] bool test(source where = source::current()) {
     const status s = try_test();
     if (!ok(s) && s != status::not_yet) [[unlikely]]

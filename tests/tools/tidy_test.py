@@ -110,6 +110,8 @@ class Tidy(unittest.TestCase):
 
     def test_language(self):
         for text, found in (("It waits, too.\n", 1), ("Who waits gets an error.\n", 1), ("An error is told.\n", 1),
+                            ("The epoch is over then.\n", 1),
+                            ("The list is over 9 lines long.\n", 0),
                             ("A rank that waits also gets an error; too many do.\n", 0)):
             self.assertEqual(self.rules("docs/guide/a.md", text), ["language"] * found, text)
             self.assertEqual(self.rules("docs/other.md", text), [], text)
