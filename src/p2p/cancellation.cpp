@@ -20,9 +20,16 @@ messenger::cancel_result messenger::cancel(message_operation& op) noexcept {
     if (!std::exchange(r.is_canceled, true) && r.withdrawn == status::done) recall_request(r);
     return cancel_result::asked;
   }
+  give_back_request(op);
   detach(op);
   (void)end_now(op, status::done);
   return cancel_result::canceled;
+}
+
+// A queued send would have told its receive that the request which that has sent is void.
+void messenger::give_back_request(const message_operation& op) noexcept {
+  if (op.state != message_state::queued || !static_cast<const send_operation&>(op).is_void) return;
+  tell(op.with, op.peer_id, 0, rendezvous_step::declined);
 }
 
 bool messenger::withdraw(message_operation& op, status result) noexcept {
@@ -43,6 +50,7 @@ bool messenger::withdraw(message_operation& op, status result) noexcept {
   }
   if (op.state == message_state::streaming || op.state == message_state::receiving)
     tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
+  give_back_request(op);
   detach(op);
   (void)end_now(op, result);
   return true;

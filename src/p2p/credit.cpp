@@ -17,18 +17,23 @@ void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   const std::uint32_t repaid = std::min(units, p.lent);
   p.lent -= repaid;
   p.freed += units - repaid;
-  if (p.freed < credit_units_ || p.gone) return;
-  credit_message c{};
-  c.count = p.freed;
-  ctx_.send_record(p.rank, message::credit, c);
-  p.freed = 0;
+  if (p.gone) return;
+  if (p.freed >= credit_units_) {
+    credit_message c{};
+    c.count = p.freed;
+    ctx_.send_record(p.rank, message::credit, c);
+    p.freed = 0;
+  }
+  note_room(p);
+  if (p.is_crowded && awaits(p.rank)) [[unlikely]]
+    lend(p);
 }
 
 void messenger::give_back_held(peer& p, std::uint32_t units) noexcept {
   RMA_ASSERT(units != 0 && p.held >= units);
   p.held -= units;
   give_back(p, units);
-  note_room(p);
+  if (p.gone) note_room(p);
 }
 
 // Charges an unexpected message.

@@ -125,6 +125,7 @@ bool messenger::use_request(peer& p, send_operation& op) noexcept {
   p.has_requests = !requests_.empty();
   const bool fits = op.layout == nullptr && op.bytes > p.eager_max && op.bytes <= where.room;
   op.is_void = !fits;
+  if (!fits) op.peer_id = where.receive;
   if (op.id != 0) {  // the send was about to be announced
     conceal(op);
     ids_.remove(op);

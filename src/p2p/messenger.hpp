@@ -226,6 +226,7 @@ class messenger {
   struct early_entry;
   void consider_asking(receive_operation* op) noexcept;
   void take_back_request(receive_operation& op) noexcept;
+  void give_back_request(const message_operation& op) noexcept;
   void recall_request(receive_operation& op) noexcept;
   bool use_request(peer& p, send_operation& op) noexcept;
   void write_as_asked(send_operation& op, const transfer_request& where, bool wants_word) noexcept;

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "channel/fakes.hpp"
@@ -185,6 +186,36 @@ TEST_CASE("a receive or a probe gets a message behind more than may be held", "[
   for (const auto& s : sends) CHECK(s->ended.load() == 1);
 }
 
+// Break: let give_back not note how much room is left.
+TEST_CASE("a receive gets its message if expected ones have used up the rest of a full share", "[p2p][messenger]") {
+  constexpr unsigned expected = 10;
+  unsigned most = 0;  // unexpected messages for which there is memory
+  for (const bool counts : {true, false}) {
+    std::vector<std::unique_ptr<counted_send>> sends;  // some are pending when the messengers end
+    pair_of_messengers two;
+    const auto send = [&](int tag) {
+      sends.push_back(std::make_unique<counted_send>(numbered(8, 1), 1, tag));
+      (void)two.at_a.send(*sends.back());
+      two.run(4);
+      return sends.back()->state != message_state::queued;
+    };
+    if (counts) {
+      while (send(1)) ++most;
+      REQUIRE(most > expected);
+      continue;
+    }
+    for (unsigned i = 0; i < most - expected / 2; ++i) REQUIRE(send(1));
+    for (unsigned i = 0; i < expected; ++i) {
+      CAPTURE(i);
+      counted_receive r(8, 0, 2);
+      (void)two.at_b.receive(r);
+      (void)send(2);
+      two.run();
+      REQUIRE(r.ended.load() == 1);
+    }
+  }
+}
+
 TEST_CASE("what is under way with a rank that dies ends, and nothing is written any more", "[p2p][messenger]") {
   pair_of_messengers two;
   counted_send announced(numbered(5000, 0), 1, 1);
@@ -352,6 +383,33 @@ TEST_CASE("a receive that has asked for its message is canceled by its source's 
   CHECK(r.source == (used ? 0 : any_source));
   CHECK(r.data == (used ? s.data : std::vector<std::byte>(400, std::byte{0xEE})));
   bring(two, s, r, first::sender);
+}
+
+// Break: let cancel and withdraw not decline the request; the receive waits for a write.
+TEST_CASE("a send that is canceled or withdrawn gives back the request that it does not use", "[p2p][rendezvous]") {
+  const std::string name = GENERATE("putnr", "put");
+  const bool withdrawn = GENERATE(false, true);
+  CAPTURE(name, withdrawn);
+  pair_that_moves two(name);
+  counted_receive r(400, 0, 5);
+  (void)two.at_b.receive(r);
+  two.run();
+  counted_send small(numbered(8, 1), 1, 5), s(numbered(400, 2), 1, 5);
+  const std::size_t room = std::exchange(two.a.net.room, 0);
+  REQUIRE(two.at_a.send(small) == status::posted);
+  REQUIRE(small.is_void);
+  REQUIRE(small.state == message_state::queued);
+  if (withdrawn) {
+    CHECK(two.at_a.withdraw(small, status::revoked));
+  } else {
+    CHECK(two.at_a.cancel(small) == messenger::cancel_result::canceled);
+  }
+  two.a.net.room = room;
+  (void)two.at_a.send(s);
+  two.run(200);
+  CHECK(s.ended.load() == 1);
+  REQUIRE(r.ended.load() == 1);
+  CHECK(r.data == s.data);
 }
 
 // Break: let consider_asking not look for wildcards; the second receive asks, and its request takes the first message.
