@@ -158,8 +158,9 @@ constexpr definition table[] = {
      "how the data of announced messages come: rput, the sender writes; getcqe, the receiver reads; get, and sees the "
      "end by the last byte; putnr and put, the receiver asks first and sees the end of the write so; stream, in "
      "messages; sgrs, by sends of lists of pieces into receives of lists of pieces, as data with layouts go where that "
-     "is expected to cost less than copies. What a fabric cannot do falls back to getcqe, what no fabric reaches to "
-     "stream"},
+     "is expected to cost less than copies. Where a fabric cannot do what reads, it is getcqe, and rput for what "
+     "writes: "
+     "rank 0 prints a line that says why. What no fabric reaches comes by stream"},
     {"RMA_POLLED_END", "auto", form::words, "auto|assume",
      "assume: the last byte of a transfer comes last, also where the network (verbs) does not promise it"},
     {"RMA_COLL_BARRIER", "auto", form::words, "auto|dissemination|linear|binomial|recursive-doubling|hierarchical",

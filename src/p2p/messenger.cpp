@@ -374,6 +374,7 @@ status messenger::accept_announced(receive_operation& op, const match_key& from,
     op.kind = op.part_bytes != 0 ? rendezvous_kind::sgrs : rendezvous_kind::stream;
   }
   op.kind = possible(op.kind, caps, op.total);
+  if (!automatic_) note_replaced(op.with);
   const bool may_write = m.writable != 0 && op.layout == nullptr && !is_read_from_map(op, caps);
   if (may_write && is_mapped(op)) {
     op.kind = rendezvous_kind::rput;

@@ -179,7 +179,8 @@ class messenger {
                                                    std::size_t bytes) noexcept;
 
   // Rendezvous.
-  void choose(const peer& p, send_operation& op) const noexcept;
+  void choose(const peer& p, send_operation& op) noexcept;
+  void note_replaced(int with) noexcept;
   [[nodiscard]] bool is_mapped(const message_operation& op) const noexcept;
   [[nodiscard]] static std::string_view describe_choice(const fabric::capabilities& caps) noexcept;
   [[nodiscard]] rendezvous_kind possible(rendezvous_kind wanted, const fabric::capabilities& caps,
@@ -366,6 +367,7 @@ class messenger {
   status started_result_ = status::done;
   trace_file* trace_ = nullptr;
   bool assume_ends_ = false;
+  bool replaced_noted_ = false;                     ///< `note_replaced` has printed its line
   bool automatic_ = true;                           ///< the rendezvous protocol is chosen for each message
   bool may_ask_ = false;                            ///< receives may request their messages before these are announced
   rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< the protocol set by the user

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Carries out the actions of rendezvous steps (p2p/rendezvous).
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
+#include <string>
 #include <utility>
 
 #include "core/assert.hpp"
@@ -27,7 +31,7 @@ namespace rma::detail {
 //
 // Memory that the sender cannot expose is streamed (try_announce). Noncontiguous data are sent in lists (sgrs) where
 // the fabric has a bulk channel and that is expected to cost less than copies, else as a stream.
-void messenger::choose(const peer& p, send_operation& op) const noexcept {
+void messenger::choose(const peer& p, send_operation& op) noexcept {
   using enum rendezvous_reason;
   const fabric::capabilities& caps = ctx_.network_of(p.rank).caps();
   if (op.layout != nullptr || op.bytes == 0 || p.kind == rendezvous_kind::sgrs) {
@@ -40,6 +44,7 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
   if (!automatic_) {
     op.reset(possible(p.kind, caps, op.bytes));
     op.reason = op.kind == kind_ ? asked_for : fallback;
+    note_replaced(p.rank);
     return;
   }
   if (!caps.copies_by_cpu || p.rank == ctx_.rank()) {
@@ -52,6 +57,20 @@ void messenger::choose(const peer& p, send_operation& op) const noexcept {
   const bool mapped = is_mapped(op);
   op.reset(mapped || caps.one_sided ? rendezvous_kind::getcqe : rendezvous_kind::stream);
   op.reason = mapped ? mapped_source : !caps.one_sided ? both_private : ctx_.waits_spin() ? experience : short_of_cores;
+}
+
+// One line in a job: rank 0 prints it when it sends or receives its first long message over such a fabric.
+void messenger::note_replaced(int with) noexcept {
+  if (with == ctx_.rank()) return;  // whatever the networks can do, one rank's messages to itself go by memory
+  const fabric::capabilities& caps = ctx_.network_of(with).caps();
+  const rendezvous_kind taken = possible(kind_, caps);
+  if (automatic_ || taken == kind_ || ctx_.rank() != 0 || ctx_.config().is(knob::log, "error")) return;
+  if (std::exchange(replaced_noted_, true)) return;
+  const rendezvous_protocol& wanted = rendezvous_of(kind_);
+  const std::string text =
+      fmt::format("rma: rank 0: RMA_RENDEZVOUS={} does not apply to messages by {} ({}): {} is used there\n",
+                  wanted.name, caps.name, wanted.refuses(caps), rendezvous_of(taken).name);
+  (void)std::fputs(text.c_str(), stderr);
 }
 
 // The receiver reads from mapped memory, and from its own; otherwise it has the choice.
