@@ -129,14 +129,14 @@ void messenger::on_list_over(fabric::completion& self, status result, std::uint6
 void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   if (!t.is_posted || t.under_way != 0) return;
   message_operation* const op = t.op;
-  RMA_ASSERT(op == nullptr || op->pieces == &t);
+  if (op == nullptr) return pieces_.give_back(t);
+  RMA_ASSERT(op->pieces == &t);
   const piece_transfer::word told = t.told;
-  if (op != nullptr && t.sends && told == piece_transfer::word::none && !t.is_given_up) return;
+  if (t.sends && told == piece_transfer::word::none && !t.is_given_up) return;
   const bool all_there = t.result == status::done && (t.sends || t.arrived == op->total);
   const bool sends = t.sends, abandoned = t.is_given_up;
   const status result = t.result;
   pieces_.give_back(t);
-  if (op == nullptr) return;
   op->pieces = nullptr;
   if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the handling of its death ends the operation
   if (abandoned) return on_gone(*op);
