@@ -3,6 +3,7 @@
 /// Collectives: from a call that has been described to a request.
 #include <algorithm>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,10 +29,21 @@ detail::coll::team_state& state_of(detail::team_core& team) {
   return *team.collectives;
 }
 
+/// The root, where there is one.
+std::optional<int> root_of(const detail::collective_call& c) noexcept {
+  using kind = detail::collective;
+  const bool rooted =
+      c.what == kind::broadcast || c.what == kind::reduce || c.what == kind::gather || c.what == kind::scatter;
+  return rooted ? std::optional<int>(c.root) : std::nullopt;
+}
+
 /// This member may start one, and all others are there. A rank that is no member is a mistake that others cannot make
 /// up for: nothing happens.
-status may_start(detail::team_core& team, status wrong = status::done) noexcept {
-  if (wrong == status::bad_rank) return wrong;
+status may_start(detail::team_core& team, status wrong = status::done, std::optional<int> root = {}) noexcept {
+  if (wrong == status::bad_rank) {
+    team.refused_root = root;
+    return wrong;
+  }
   const status may = team.rt->ctx->check_caller();
   return may != status::done ? may : team.lost_member();
 }
@@ -52,13 +64,8 @@ void progress_of_start(detail::context& ctx, running& r, start_progress how) noe
   while (!sent() && ctx.around().now_ns() < until_ns) (void)ctx.progress();
 }
 
-/// The root, where there is one; else -1.
-int target_of(const detail::collective_call& c) noexcept {
-  using kind = detail::collective;
-  const bool rooted =
-      c.what == kind::broadcast || c.what == kind::reduce || c.what == kind::gather || c.what == kind::scatter;
-  return rooted ? c.root : -1;
-}
+/// As `root_of`, with -1 for none.
+int target_of(const detail::collective_call& c) noexcept { return root_of(c).value_or(-1); }
 
 /// One event of the trace: a blocking call, or a start.
 class traced {
@@ -120,7 +127,7 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
       state_of(team).give_up_all(s);
     return s;
   };
-  if (const status s = may_start(team, call.wrong); s != status::done) return told(s);
+  if (const status s = may_start(team, call.wrong, root_of(call)); s != status::done) return told(s);
   detail::coll::team_state& state = state_of(team);
   const traced event(team, call);
   if (state.in_memory(call)) {
@@ -171,7 +178,7 @@ status start_call(detail::team_core& team, const detail::collective_call& call, 
                   Request& made) noexcept {
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, call.name, target_of(call), true);
-  if (const status s = may_start(team, call.wrong); s != status::done) return s;
+  if (const status s = may_start(team, call.wrong, root_of(call)); s != status::done) return s;
   detail::coll::team_state& state = state_of(team);
   const traced event(team, call);
   start_with(team, made, [&]() -> running& {
@@ -256,7 +263,8 @@ status TeamBase::try_start(const described& what, Request& made) noexcept {
 }
 
 Collective TeamBase::keep(const described& what, const source& where) {
-  if (const status s = may_start(*core_, what.wrong); !ok(s)) detail::raise_team(*core_, what.name, s, where);
+  if (const status s = may_start(*core_, what.wrong, root_of(what)); !ok(s))
+    detail::raise_team(*core_, what.name, s, where);
   detail::coll::team_state& state = state_of(*core_);
   const std::lock_guard guard(core_->rt->ctx->lock());
   Collective made;

@@ -57,8 +57,9 @@ std::vector<int> Runtime::ranks_of(std::string_view set, std::source_location wh
   }
   std::vector<int> ranks = core_->boot->members_of(std::string(set));
   if (ranks.empty()) {
+    const char* const outer = core_->ctx->call();  // null: this one
     throw Error(
-        status::bad_argument,
+        status::bad_argument, fmt::format("[rank {}] {}", rank(), outer != nullptr ? outer : "ranks_of"),
         fmt::format("there is no process set {}; there are {}", detail::quoted(set), fmt::join(process_sets(), ", ")),
         -1, where);
   }

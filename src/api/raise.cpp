@@ -204,7 +204,7 @@ std::string bad_argument(const window_core& w, const refusal& r) {
     case call::lock_range:
       if (r.count == 0) return "a range of no bytes";
       return unknown_kind;
-    case call::lock: return fmt::format("{}, or {}", unknown_kind, unknown_assertion);
+    case call::lock: return r.displacement == 0 ? unknown_kind : unknown_assertion;  // see lock_or_raise
     case call::neighbors:
       if (r.target < 0) return "a window's neighbors are given once";
       [[fallthrough]];
@@ -238,6 +238,11 @@ std::string bad_type(const window_core& w, const refusal& r) {
       op, type);
 }
 
+std::string bad_size(const window_core& w, const refusal& r) {
+  const bool overflows = r.layout == nullptr && r.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / w.element_bytes;
+  return amount_of(w, r) + (overflows ? ": that is more than memory can hold" : ": the other side has another size");
+}
+
 std::string remedy(const window_core& w, refusal r) {
   const auto& [what, code, target, displacement, count, layout] = r;
   if (what == call::wait_until || what == call::test_until) {
@@ -250,14 +255,15 @@ std::string remedy(const window_core& w, refusal r) {
     case status::not_locked: return not_locked(w, r);
     case status::bad_rank:
       return fmt::format("rank {} is not in the team; its ranks are 0 to {}", target, w.size() - 1);
-    case status::bad_size: return amount_of(w, r) + ": the two sides differ, or the size overflows";
+    case status::bad_size: return bad_size(w, r);
     case status::bad_type: return bad_type(w, r);
     case status::misaligned:
       return fmt::format(
           "displacement {} is not a multiple of the element's size; atomic operations need natural alignment",
           displacement);
     case status::window_failed:
-      return "an exception has left the scope of an epoch of this rank, or its end could not close it; free the window";
+      return w.left_by_exception ? "an exception has left the scope of an epoch of this rank; free the window"
+                                 : "an epoch of this rank could not be closed at the end of its scope; free the window";
     case status::bad_argument: return bad_argument(w, r);
     case status::wrong_thread: return wrong_thread_remedy;
     case status::not_supported:
@@ -326,7 +332,8 @@ void raise_layout(const window_view& view, call what, status code, int target, s
 }
 
 void lock_or_raise(window_view& window, lock_kind kind, int target, assertion promises, std::source_location where) {
-  require(window, call::lock, lock_slow(window, kind, target, promises), target, 0, 0, where);
+  const bool known = kind == lock_kind::shared || kind == lock_kind::exclusive;
+  require(window, call::lock, lock_slow(window, kind, target, promises), target, known ? 1 : 0, 0, where);
 }
 
 void unlock_or_raise(window_view& window, int target, std::source_location where) {

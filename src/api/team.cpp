@@ -18,6 +18,11 @@ void require(const detail::team_core& team, const char* what, status s, const st
     detail::raise_team(team, what, s, where);
 }
 
+[[noreturn]] void raise_rank(const detail::team_core& team, const char* what, int rank,
+                             const std::source_location& where) {
+  detail::raise_team(team, what, status::bad_rank, where, fmt::format("rank {} is none of them", rank));
+}
+
 /// The thread level lets this thread call.
 void require_caller(const detail::team_core& team, const char* what, const std::source_location& where) {
   require(team, what, team.rt->ctx->check_caller(), where);
@@ -64,7 +69,11 @@ void raise_team(const team_core& team, const char* call, status code, const std:
   switch (code) {
     case status::peer_failed: text = team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
     case status::revoked: text = "a member has revoked it; go on with team.shrink()"; break;
-    case status::bad_rank: text = fmt::format("ranks of this team are 0 to {}", team.size - 1); break;
+    case status::bad_rank:
+      text = fmt::format("the team's ranks are 0 to {}", team.size - 1);
+      if (why.empty() && team.refused_root.has_value())
+        text += fmt::format(": rank {} is none of them", *team.refused_root);
+      break;
     case status::bad_size:
       if (why.empty()) text = "the ranks gave different sizes, or another rank's call was refused";
       break;
@@ -90,12 +99,12 @@ int Team::rank_of(int world_rank) const noexcept {
 void Team::raise(const char* name, status s, const source& where) const { detail::raise_team(*core_, name, s, where); }
 
 int Team::world_rank(int rank, source where) const {
-  if (rank < 0 || rank >= size()) raise("world_rank", status::bad_rank, where);
+  if (rank < 0 || rank >= size()) raise_rank(*core_, "world_rank", rank, where);
   return core_->world_rank(rank);
 }
 
 bool Team::shares_memory(int rank, source where) const {
-  if (rank < 0 || rank >= size()) raise("shares_memory", status::bad_rank, where);
+  if (rank < 0 || rank >= size()) raise_rank(*core_, "shares_memory", rank, where);
   return core_->rt->intranode ? core_->node_index(rank) >= 0 : rank == core_->rank;
 }
 
@@ -211,9 +220,9 @@ Team Runtime::team_of(std::string_view process_set, std::source_location where) 
   require_caller(*world_, "team_of", where);
   std::vector<int> members = ranks_of(process_set, where);
   if (!std::binary_search(members.begin(), members.end(), rank())) {
-    throw Error(status::bad_argument,
-                fmt::format("team_of: rank {} is not in process set '{}', whose {} members make its team; see ranks_of",
-                            rank(), process_set, members.size()),
+    throw Error(status::bad_argument, fmt::format("[rank {}] team_of", rank()),
+                fmt::format("rank {} is not in process set '{}', whose {} members make its team; see ranks_of", rank(),
+                            process_set, members.size()),
                 -1, where);
   }
   core_->dropped->announce();

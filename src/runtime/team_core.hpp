@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t id = 0;
   int rank = 0;
   int size = 0;
+  std::optional<int> refused_root{};     ///< of the collective that was refused last with bad_rank, if it has one
   std::shared_ptr<const int[]> members;  ///< world ranks; null: the world itself
   /// Members on this node lie in [first, first + mapped) of the team; `places[i]` is the index on the node of
   /// member first + i, or -1 if that one is elsewhere.

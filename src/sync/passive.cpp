@@ -2,6 +2,7 @@
 /// \file
 /// Passive target epochs: lock, lock_all, flush and their ends. The inlined halves are in window_ops.hpp.
 #include <algorithm>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -404,6 +405,7 @@ void abandon_epoch(window_view& view, int target) noexcept {
   window_core& w = core_of(view);
   const window_guard in(w);
   if (!is_epoch_open(w, target)) return;
+  if (!w.failed()) w.left_by_exception = std::uncaught_exceptions() != 0;
   w.blocked_by.fetch_or(window_core::window_failed, std::memory_order_relaxed);
   w.allow_locks(false);
   w.my_block().failed.store(1);

@@ -55,6 +55,7 @@ struct window_core : window_view {
   std::vector<int> wanted;   ///< targets whose lock is requested by ilock; included in locks_open
   /// The reasons why calls are refused, see `usable`.
   std::atomic<std::uint8_t> blocked_by = 0;
+  bool left_by_exception = false;  ///< why it has failed: an exception left an epoch's scope, or its end failed
   static constexpr std::uint8_t window_failed = 1;  ///< an epoch was abandoned by an exception
   static constexpr std::uint8_t wrong_thread = 2;   ///< only the thread that made the runtime may call
   std::atomic<bool> revoked = false;                ///< the window itself is revoked, see revocations.hpp

@@ -22,6 +22,11 @@ def run(ranks, sets, *names, how=(), **settings):
     return done.returncode, sorted(done.stdout.splitlines()), done.stderr
 
 
+def outside(rank, name, members):
+    return (f"rank {rank}: team_of: bad_argument: rank {rank} is not in process set '{name}', whose {members} members "
+            "make its team; see ranks_of")
+
+
 class Sets(unittest.TestCase):
     def test_members_have_teams(self):
         for how in ((), ("--wrapped",)):
@@ -31,9 +36,9 @@ class Sets(unittest.TestCase):
                     f"sets: {OWN} even last",
                     "rank 0: even has 2 members, sum 2; after 2", "rank 2: even has 2 members, sum 2; after 0",
                     "rank 2: last has 1 members, sum 2; after 2",
-                    "rank 1: team_of: rank 1 is not in process set 'even', whose 2 members make its team; see ranks_of",
-                    "rank 0: team_of: rank 0 is not in process set 'last', whose 1 members make its team; see ranks_of",
-                    "rank 1: team_of: rank 1 is not in process set 'last', whose 1 members make its team; see ranks_of",
+                    outside(1, "even", 2),
+                    outside(0, "last", 1),
+                    outside(1, "last", 1),
                 ])), err)
 
     def test_one_member_may_stand_for_all(self):
@@ -59,7 +64,9 @@ class Sets(unittest.TestCase):
     def test_an_unknown_set_is_an_error_that_lists_the_others(self):
         status, _, err = run(2, ["io=0", "rest=1"], "oi")
         self.assertEqual(status, 9, err)
-        self.assertIn("there is no process set 'oi'; there are rma://world, rma://node, rma://self, io, rest", err)
+        self.assertIn("ranks_of at ", err)
+        self.assertIn("bad_argument: there is no process set 'oi'; there are rma://world, rma://node, rma://self, io, "
+                      "rest", err)
 
     def test_processes_of_other_jobs_are_an_error(self):
         status, _, err = run(2, ["both=0,x"], "both")

@@ -129,8 +129,9 @@ TEST_CASE("process sets", "[boot][rmarun]") {
   CHECK(seen.errors.empty());
   CHECK(seen.exit_status == 0);
   const auto outside = [](int rank, const std::string& set, int members) {
-    return "rank " + std::to_string(rank) + ": team_of: rank " + std::to_string(rank) + " is not in process set '" +
-           set + "', whose " + std::to_string(members) + " members make its team; see ranks_of";
+    return "rank " + std::to_string(rank) + ": team_of: bad_argument: rank " + std::to_string(rank) +
+           " is not in process set '" + set + "', whose " + std::to_string(members) +
+           " members make its team; see ranks_of";
   };
   std::vector<std::string> expected{"sets: rma://world rma://node rma://self even rest",
                                     "rank 0: even has 2 members, sum 2; after 2",
@@ -146,8 +147,10 @@ TEST_CASE("process sets", "[boot][rmarun]") {
 
   const result unknown = run({"--pset", "io=0", program, "oi"});
   CHECK(unknown.exit_status == 9);
-  CHECK_THAT(unknown.errors,
-             Contains("there is no process set 'oi'; there are rma://world, rma://node, rma://self, io"));
+  CHECK_THAT(
+      unknown.errors,
+      Contains("[rank 0] ranks_of at ") &&
+          Contains("bad_argument: there is no process set 'oi'; there are rma://world, rma://node, rma://self, io"));
 }
 
 TEST_CASE("mistakes in the command line", "[boot][rmarun]") {

@@ -22,8 +22,8 @@ void use(rma::Runtime& rt, const std::string& set) {
     try {
       (void)rt.team_of(set);
     } catch (const rma::Error& error) {
-      const std::string what = error.what();  // which ends with the place of the call
-      std::printf("rank %d: %s\n", rt.rank(), what.substr(0, what.rfind(" (")).c_str());
+      const std::string what = error.what();  // call, place, status, reason
+      std::printf("rank %d: team_of: %s\n", rt.rank(), what.substr(what.find("bad_argument: ")).c_str());
     }
     return;
   }

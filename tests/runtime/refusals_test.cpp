@@ -73,7 +73,7 @@ TEST_CASE_METHOD(Refusals, "refusals of places, numbers and types", "[errors]") 
   on_w("put to rank 1", "bad_rank: rank 1 is not in the team; its ranks are 0 to 0", [&] { win.put(1, 1, 0); });
   std::array<std::int64_t, 4> four{};
   const auto two = rma::Layout::contiguous<std::int64_t>(2), three = rma::Layout::contiguous<std::int64_t>(3);
-  on_w("put to rank 0", "bad_size: a layout of 24 bytes: the two sides differ, or the size overflows",
+  on_w("put to rank 0", "bad_size: a layout of 24 bytes: the other side has another size",
        [&] { win.put(four.data(), two, 0, 0, three); });
   const auto halves = rma::Layout::vector<std::int32_t>(2, 1, 2);
   on_w("accumulate to rank 0",
@@ -107,9 +107,7 @@ TEST_CASE_METHOD(Refusals, "refusals of windows that are of no use any more", "[
     throw std::runtime_error("out of the epoch");
   } catch (const std::runtime_error&) {  // the scope was left by it
   }
-  on_w("lock to rank 0",
-       "window_failed: an exception has left the scope of an epoch of this rank, or its end could not close it; free "
-       "the window",
+  on_w("lock to rank 0", "window_failed: an exception has left the scope of an epoch of this rank; free the window",
        [&] { (void)win.lock(rma::shared, 0); });
   auto revoked = window::allocate(world, 1, {.name = "w"});
   revoked.revoke();
@@ -135,3 +133,14 @@ TEST_CASE("a program whose headers do not fit the library gets one line", "[erro
 }
 
 }  // namespace
+
+TEST_CASE_METHOD(Refusals, "refusals of ranks that a team has not", "[errors]") {
+  const auto on_team = [](const std::string& call, int rank, const std::function<void()>& run) {
+    says("[rank 0] " + call + " (team of 1 ranks)",
+         "bad_rank: the team's ranks are 0 to 0: rank " + std::to_string(rank) + " is none of them", run);
+  };
+  std::array<int, 1> one{};
+  on_team("broadcast", 3, [&] { world.broadcast(std::span(one), 3); });
+  on_team("gather", -2, [&] { (void)world.gather(1, -2); });
+  on_team("world_rank", 1, [&] { (void)world.world_rank(1); });
+}
