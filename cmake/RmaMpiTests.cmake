@@ -47,13 +47,16 @@ function(rma_add_mpi_program name source)
 endfunction()
 
 # rma_add_mpi_window_test(NAME n RANKS r... [NODES k] [ALONE r...] [ARGS a...] [MATCH regex...] [LABELS l...]
-# [TIMEOUT seconds] [SUFFIX s]): mpi.<n>.<mpi>.r<r><s>, the program of that name with its windows taken over; with NODES
-# on so many virtual nodes. ALONE: by that MPI alone, on so many ranks. MATCH: what it prints, instead of "<n>: 0
-# wrong".
+# [TIMEOUT seconds] [SUFFIX s] [LEFT n WHY regex]): mpi.<n>.<mpi>.r<r><s>, the program of that name with its windows
+# taken over; with NODES on so many virtual nodes. ALONE: by that MPI alone, on so many ranks. MATCH: what it prints,
+# instead of "<n>: 0 wrong". LEFT: so many of its windows are left to MPI, instead of none; WHY: what is said of them.
 function(rma_add_mpi_window_test)
-  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;NODES;TIMEOUT;SUFFIX" "RANKS;ALONE;ARGS;MATCH;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 0 arg "" "NAME;NODES;TIMEOUT;SUFFIX;LEFT;WHY" "RANKS;ALONE;ARGS;MATCH;LABELS")
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 60)
+  endif()
+  if(NOT arg_LEFT)
+    set(arg_LEFT 0)
   endif()
   if(NOT arg_MATCH)
     set(arg_MATCH "${arg_NAME}: ([0-9]+ types, )?0 wrong")
@@ -69,7 +72,8 @@ function(rma_add_mpi_window_test)
       set(suffix .nodes${arg_SUFFIX})
     endif()
     foreach(ranks IN LISTS arg_RANKS)
-      _rma_add_mpi_run(mpi.${arg_NAME}.${mpi}.r${ranks}${suffix} "[1-9][0-9]* windows taken over, 0 left to MPI")
+      _rma_add_mpi_run(mpi.${arg_NAME}.${mpi}.r${ranks}${suffix}
+        "[1-9][0-9]* windows taken over, ${arg_LEFT} left to MPI" ${arg_WHY})
     endforeach()
     set(starter "")
     foreach(ranks IN LISTS arg_ALONE)

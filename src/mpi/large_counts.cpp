@@ -84,24 +84,34 @@ int MPI_Rget_accumulate_c(const void* from, MPI_Count count, MPI_Datatype type, 
   });
 }
 
-// A unit that does not fit an int is left to MPI: no program has one.
+namespace {
+
+/// True if the unit fits an int; others are left to MPI, since hardly a program has one.
+bool fits(MPI_Aint unit, const char* call, MPI_Comm comm) {
+  if (unit == static_cast<int>(unit)) return true;
+  if (state* const s = current(); s != nullptr)
+    leave_to_mpi(*s, call, comm, "its displacement unit does not fit an int");
+  return false;
+}
+
+}  // namespace
+
 int MPI_Win_create_c(void* base, MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, MPI_Win* win) {
-  const int unit = static_cast<int>(disp_unit);
-  if (unit != disp_unit) return PMPI_Win_create_c(base, size, disp_unit, info, comm, win);
-  return MPI_Win_create(base, size, unit, info, comm, win);
+  if (!fits(disp_unit, "MPI_Win_create_c", comm)) return PMPI_Win_create_c(base, size, disp_unit, info, comm, win);
+  return MPI_Win_create(base, size, static_cast<int>(disp_unit), info, comm, win);
 }
 
 int MPI_Win_allocate_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr, MPI_Win* win) {
-  const int unit = static_cast<int>(disp_unit);
-  if (unit != disp_unit) return PMPI_Win_allocate_c(size, disp_unit, info, comm, baseptr, win);
-  return MPI_Win_allocate(size, unit, info, comm, baseptr, win);
+  if (!fits(disp_unit, "MPI_Win_allocate_c", comm))
+    return PMPI_Win_allocate_c(size, disp_unit, info, comm, baseptr, win);
+  return MPI_Win_allocate(size, static_cast<int>(disp_unit), info, comm, baseptr, win);
 }
 
 int MPI_Win_allocate_shared_c(MPI_Aint size, MPI_Aint disp_unit, MPI_Info info, MPI_Comm comm, void* baseptr,
                               MPI_Win* win) {
-  const int unit = static_cast<int>(disp_unit);
-  if (unit != disp_unit) return PMPI_Win_allocate_shared_c(size, disp_unit, info, comm, baseptr, win);
-  return MPI_Win_allocate_shared(size, unit, info, comm, baseptr, win);
+  if (!fits(disp_unit, "MPI_Win_allocate_shared_c", comm))
+    return PMPI_Win_allocate_shared_c(size, disp_unit, info, comm, baseptr, win);
+  return MPI_Win_allocate_shared(size, static_cast<int>(disp_unit), info, comm, baseptr, win);
 }
 
 int MPI_Win_shared_query_c(MPI_Win win, int rank, MPI_Aint* size, MPI_Aint* disp_unit, void* baseptr) {

@@ -44,6 +44,14 @@ void explain(const state& s, const std::string& what) {
   if (s.explain && s.runtime.rank() == 0) std::fprintf(stderr, "librma_mpi: %s\n", what.c_str());
 }
 
+void leave_to_mpi(state& s, const char* call, MPI_Comm comm, const char* why) {
+  int rank = 0;
+  PMPI_Comm_rank(comm, &rank);
+  if (rank != 0) return;
+  ++s.counts.windows_of_mpi;
+  if (s.explain) std::fprintf(stderr, "librma_mpi: %s: left to MPI, since %s\n", call, why);
+}
+
 int error_class(status s) noexcept {
   switch (s) {
     case status::out_of_window: return MPI_ERR_RMA_RANGE;

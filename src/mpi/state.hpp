@@ -134,6 +134,8 @@ inline window* find(MPI_Win win) noexcept {
 
 /// With RMA_MPI_EXPLAIN=1, rank 0 of the job prints the decision in one line on standard error.
 void explain(const state& s, const std::string& what);
+/// Counts a window that the MPI makes. The communicator's first rank says why: rank 0 of the job need not be in it.
+void leave_to_mpi(state& s, const char* call, MPI_Comm comm, const char* why);
 
 /// MPI's error class of a status.
 int error_class(status s) noexcept;

@@ -22,11 +22,14 @@ struct request_of_window {
   int flavor;
 };
 
-/// Ranks in MPI_COMM_WORLD of the communicator's ranks; empty if it has others (of another job, or two groups).
-std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
+bool has_two_groups(MPI_Comm comm) {
   int inter = 0;
   PMPI_Comm_test_inter(comm, &inter);
-  if (inter != 0) return {};
+  return inter != 0;
+}
+
+/// Ranks in MPI_COMM_WORLD of the communicator's ranks; empty if it has others.
+std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
   MPI_Group some = MPI_GROUP_NULL;
   MPI_Group all = MPI_GROUP_NULL;
   int size = 0;
@@ -47,12 +50,10 @@ std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
 /// either all of them take the window over or none does.
 std::optional<Team> team_for(state* s, const request_of_window& asked) {
   if (s == nullptr || asked.comm == MPI_COMM_NULL) return std::nullopt;
+  if (has_two_groups(asked.comm)) return std::nullopt;  // MPI has no such windows, and says so itself
   const std::vector<int> ranks = ranks_in_world(*s, asked.comm);
   if (ranks.empty()) {
-    int rank = 0;
-    PMPI_Comm_rank(asked.comm, &rank);
-    if (rank == 0) ++s->counts.windows_of_mpi;
-    explain(*s, std::string(asked.call) + ": left to MPI, since its communicator has ranks outside MPI_COMM_WORLD");
+    leave_to_mpi(*s, asked.call, asked.comm, "its communicator has ranks outside MPI_COMM_WORLD");
     return std::nullopt;
   }
   int how = MPI_UNEQUAL;
