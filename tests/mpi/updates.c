@@ -115,6 +115,41 @@ static void complexes(void) {
   MPI_Win_free(&win);
 }
 
+// Types that a Fortran program asks for by their precision: those of C's double, its complex and a long.
+static void types_by_precision(void) {
+  const int right = (rank + 1) % size, left = (rank + size - 1) % size;
+  double *part, values[4] = {rank, -1, rank + 0.5, -1};
+  double complex *sum, z = rank + 2 * I;
+  long *whole, number = 3 + rank;
+  MPI_Datatype real, integer, pair, strided;
+  MPI_Win win;
+  MPI_Type_create_f90_real(15, 307, &real);
+  MPI_Type_create_f90_integer(18, &integer);
+  MPI_Type_create_f90_complex(15, 307, &pair);
+  MPI_Type_vector(2, 1, 2, real, &strided);
+  MPI_Type_commit(&strided);
+  MPI_Win_allocate(16 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  for (int i = 0; i < 16; ++i) part[i] = 8;
+  whole = (long*)&part[8], sum = (double complex*)&part[10];
+  *whole = 40, *sum = 1;
+  MPI_Win_fence(0, win);
+  MPI_Put(values, 1, strided, right, 0, 1, strided, win);
+  MPI_Accumulate(values, 1, strided, right, 4, 1, strided, MPI_SUM, win);
+  MPI_Accumulate(&number, 1, integer, right, 8, 1, integer, MPI_SUM, win);
+  MPI_Accumulate(&z, 1, pair, right, 10, 1, pair, MPI_SUM, win);
+  MPI_Accumulate(&values[2], 1, real, right, 12, 1, real, MPI_MAX, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  check("real that was put", part[2], left + 0.5);
+  check("real between", part[1], 8);
+  check("sum of reals", part[6], left + 8.5);
+  check("sum of integers", *whole, 43 + left);
+  check("real part of a sum", creal(*sum), left + 1);
+  check("imaginary part of a sum", cimag(*sum), 2);
+  check("greatest real", part[12], 8);
+  MPI_Type_free(&strided);
+  MPI_Win_free(&win);
+}
+
 static void requests(MPI_Win win, int* part) {
   enum { count = 8 };
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
@@ -180,6 +215,7 @@ int main(int argc, char** argv) {
   pairs();
   forms_of_pairs();
   complexes();
+  types_by_precision();
   units();
   MPI_Reduce(rank == 0 ? MPI_IN_PLACE : &wrong, &wrong, 1, MPI_INT, MPI_SUM, 0, MPI_COMM_WORLD);
   if (rank == 0) printf("updates: %d wrong\n", wrong);
