@@ -71,10 +71,13 @@ int error_class(status s) noexcept {
 
 int report_slow(window& w, const char* call, status s, int target) {
   MPI_Errhandler handler = MPI_ERRHANDLER_NULL;
+  const std::string refused = current()->types->take_refusal();
+  const std::string why = s == status::bad_type && !refused.empty() ? ": a datatype has " + refused : "";
   PMPI_Win_get_errhandler(w.handle, &handler);
   if (handler == MPI_ERRORS_ARE_FATAL) {
     const std::string to = target >= 0 ? " to rank " + std::to_string(target) : "";
-    std::fprintf(stderr, "librma_mpi: [rank %d] %s%s: %s\n", w.rank, call, to.c_str(), name_of(s).data());
+    std::fprintf(stderr, "librma_mpi: [rank %d] %s%s: %s%s\n", w.rank, call, to.c_str(), name_of(s).data(),
+                 why.c_str());
   }
   if (handler != MPI_ERRHANDLER_NULL) PMPI_Errhandler_free(&handler);
   const int code = error_class(s);

@@ -184,7 +184,8 @@ std::unique_ptr<datatype> type_decoder::decode(MPI_Datatype type) noexcept {
         made->bytes == 0 || (made->one.is_contiguous() && made->one.lower() == 0 && made->one.extent() == made->bytes);
     made->basic = mixed ? nullptr : basic;
     return made;
-  } catch (const std::exception&) {
+  } catch (const std::exception& e) {
+    types.refusal_ = e.what();
     return nullptr;
   }
 }

@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <utility>
 
 #include "mpi/type_decoder.hpp"
 
@@ -105,6 +106,11 @@ const datatype* type_table::find_slow(MPI_Datatype type) noexcept {
   std::unique_ptr<datatype> made = type_decoder(*this).decode(type);
   if (made == nullptr || PMPI_Type_set_attr(type, keyval_, made.get()) != MPI_SUCCESS) return nullptr;
   return made.release();
+}
+
+std::string type_table::take_refusal() noexcept {
+  const std::lock_guard guard(mutex_);
+  return std::exchange(refusal_, {});
 }
 
 type_table::type_table() {

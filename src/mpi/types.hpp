@@ -69,6 +69,9 @@ class type_table {
     return find_slow(type);
   }
 
+  /// Says what the last type that could not be decoded has, and forgets it; empty if there was none.
+  std::string take_refusal() noexcept;
+
  private:
   friend struct type_decoder;
   const datatype* find_predefined(MPI_Datatype type) noexcept;
@@ -85,7 +88,8 @@ class type_table {
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> predefined_;
   std::vector<std::unique_ptr<basic_type>> basics_;
   std::atomic<const datatype*> last_ = nullptr;  ///< a predefined one: its handle is never reused
-  std::mutex mutex_;                             ///< guards the decoded types
+  std::mutex mutex_;                             ///< guards the decoded types and the refusal
+  std::string refusal_;
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> f90_;
   int keyval_ = MPI_KEYVAL_INVALID;
 };

@@ -2,6 +2,7 @@
 // Derived types of every combiner, on each side of put, get and accumulate: MPI_Pack says what the data should be.
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { room = 4096, made_max = 32 };
@@ -119,6 +120,20 @@ static void use(const char* name, MPI_Datatype type, int count) {
   check(name, "accumulate", same);
 }
 
+// A type that goes backwards is refused by this library, not by the MPIs. With the argument "refused" it ends the job.
+static void refuse(int ends) {
+  const char* const preloaded = getenv("LD_PRELOAD");
+  if (preloaded == NULL || strstr(preloaded, "librma_mpi") == NULL) return;
+  int kind = MPI_SUCCESS;
+  MPI_Datatype backwards;
+  MPI_Type_create_resized(MPI_INT, 0, -8, &backwards);
+  MPI_Type_commit(&backwards);
+  MPI_Win_set_errhandler(win, ends ? MPI_ERRORS_ARE_FATAL : MPI_ERRORS_RETURN);
+  MPI_Error_class(MPI_Put(source, 1, backwards, (rank + 1) % size, 0, 1, MPI_INT, win), &kind);
+  check("resized", "class of a put of a type that goes backwards", kind == MPI_ERR_TYPE);
+  MPI_Type_free(&backwards);
+}
+
 int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
@@ -130,6 +145,7 @@ int main(int argc, char** argv) {
     use(names[i], types[i], 1);
     use(names[i], types[i], 2);
   }
+  refuse(argc > 1 && strcmp(argv[1], "refused") == 0);
   MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
   for (int i = 0; i < made; ++i) MPI_Type_free(&types[i]);
   MPI_Win_free(&win);
