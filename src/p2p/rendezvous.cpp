@@ -246,10 +246,12 @@ void messenger::end_transfer(transfer& t) noexcept {
   if (op == nullptr) return;
   op->moving = nullptr;
   if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the handling of its death ends the operation
-  if (result != status::done && op->solicited) {
+  // The data of a send that is withdrawn do not come another way: its receiver must not take them for complete.
+  const bool is_withdrawn = write && op->withdrawn != status::done;
+  if (result != status::done && (op->solicited || is_withdrawn)) {
     tell(op->with, op->peer_id, 0, rendezvous_step::gone);
     detach(*op);
-    return finish(*op, result);
+    return finish(*op, is_withdrawn ? op->withdrawn : result);
   }
   if (result != status::done && op->withdrawn == status::done) return fall_back(*op, write);
   if (write) return sender_event(static_cast<send_operation&>(*op), rendezvous_event::moved);
