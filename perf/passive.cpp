@@ -29,7 +29,14 @@ constexpr int refused = 2;
 struct kind {
   std::string name;
   std::map<std::string, std::string> settings;
+  std::vector<std::string> only{};  ///< experiments in which it is simulated; empty: all
 };
+
+/// The experiments in which locks migrate, and their policy matters.
+const std::vector<std::string>& of_policies() {
+  static const std::vector<std::string> names = {"task_sharing", "lu_nodes"};
+  return names;
+}
 
 const std::vector<kind>& kinds() {
   static const std::vector<kind> all = {
@@ -38,6 +45,9 @@ const std::vector<kind>& kinds() {
       {"cpu", {{"RMA_LOCK", "cpu"}}},
       {"hybrid-naive", {{"RMA_LOCK", "hybrid:naive"}}},
       {"hybrid-adaptive", {{"RMA_LOCK", "hybrid:adaptive"}}},
+      {"hybrid-pattern", {{"RMA_LOCK", "hybrid:pattern"}}, of_policies()},
+      {"hybrid-priority", {{"RMA_LOCK", "hybrid:priority"}}, of_policies()},
+      {"hybrid-native", {{"RMA_LOCK", "hybrid:native"}}, of_policies()},
       {"auto", {{"RMA_LOCK", "auto:deferred"}}},
   };
   return all;
@@ -118,7 +128,7 @@ void simulate_all(const choice& how) {
     auto result = described(e);
     const auto begin = std::chrono::steady_clock::now();
     for (const kind& lock : kinds()) {
-      if (!chosen(how.locks, lock.name)) continue;
+      if (!chosen(how.locks, lock.name) || !chosen(lock.only, e.name)) continue;
       for (const shape& job : e.jobs) {
         if (job.ranks > how.ranks_max) continue;
         for (auto& p : points_of(e, lock.name, simulate(e, lock, job, how))) result["points"].push_back(std::move(p));

@@ -77,8 +77,8 @@ typedef struct {
 /* ---- life ------------------------------------------------------------------------------------------------------- */
 
 /** Collective. Beside MPI, which is started if it is not yet, the processes are those of MPI_COMM_WORLD; without MPI
- * those that rmarun or another launcher has started. May be called again; then Finalize
- * has to be called as often. */
+ * those that rmarun or another launcher has started. May be called again; then Finalize has
+ * to be called as often. */
 int ARMCI_Init(void);
 int ARMCI_Init_args(int* argc, char*** argv);
 /** `requested`: MPI_THREAD_SINGLE to MPI_THREAD_MULTIPLE, or 0 to 3. */

@@ -74,8 +74,8 @@ class Team : public Reductions, public Messages<Team> {
 
   /// A hint for the calls of rma/reductions.hpp: the bits of their results depend on the number of members only,
   /// whatever the algorithm, the nodes, and the sizes of blocks. Without it that is so on every team if
-  /// RMA_COLL_REPRODUCIBLE=1. Shape      local; all members give the same value, between the same two collectives. A
-  /// team made from this one
+  /// RMA_COLL_REPRODUCIBLE=1.
+  /// Shape      local; all members give the same value, between the same two collectives. A team made from this one
   ///            has the default. Collectives that are pending, or persistent, stay as they were
   /// Errors     wrong_thread
   /// Cost       of a call: algorithms that combine in another order are passed over (docs/guide/collectives.md). The
