@@ -43,7 +43,7 @@ void units(context& ctx) {
              [&] { win->accumulate(some.data(), row, to, 95, column, rma::sum); });
   ctx.throws(beyond, {"accumulate", "layout of 32 bytes, over bytes 0 to 56"},
              [&] { (void)win->raccumulate(some.data(), row, to, 95, column, rma::sum); });
-  ctx.throws(status::bad_size, {"put", "layout of 32 bytes", "differ"},
+  ctx.throws(status::bad_size, {"put", "layout of 32 bytes", "the other side has another size"},
              [&] { win->put(some.data(), rma::Layout::contiguous<std::uint64_t>(3), to, 0, row); });
   ctx.throws(beyond, {"wait_until", " 8 bytes at displacement 100", named_rank(ctx.rank()) + " has 100 elements"},
              [&] { (void)win->wait_until(part_size, [](std::uint64_t) { return true; }); });
