@@ -8,6 +8,7 @@
 #include <string>
 
 #include "channel/context.hpp"
+#include "core/assert.hpp"
 #include "core/futex.hpp"
 
 namespace rma::detail {
@@ -37,6 +38,7 @@ void context::serve_beside(bool for_window) {
   const bool yields = settings_.is(knob::progress_thread, "yielding") ||
                       (may && has_far_ranks() && (for_window || needs_processor(settings_, wide_)));
   if (!always && !yields) return;
+  RMA_ASSERT(progress_thread_ == nullptr && stopping_.load() == 0);
   shared_ = true;
   yields_to_program_ = !always && !around_.is_simulated();
   serves_beside_ = true;
@@ -82,6 +84,7 @@ void context::serve() noexcept {
 // when no call was made since its last check. While a wait of the program sleeps, the thread sleeps until that wait
 // ends.
 void context::stand_aside() noexcept {
+  RMA_ASSERT(serves_beside_ && yields_to_program_);
   std::uint32_t rounds_seen = 0;
   const auto program_was_inside = [&]() noexcept {
     return program_waits_.load() != 0 || program_rounds_.load(std::memory_order_relaxed) != rounds_seen;
@@ -101,6 +104,7 @@ void context::stand_aside() noexcept {
 }
 
 void context::program_leaves() noexcept {
+  RMA_ASSERT(program_waits_.load() != 0);
   program_waits_.fetch_sub(1);
   if (aside_.load() != rests) return;
   aside_.store(serving);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coll/interpreter.hpp"
+#include "core/assert.hpp"
 
 #include <fmt/format.h>
 
@@ -45,6 +46,7 @@ std::string interpreter::where(std::size_t rank) const {
 void interpreter::begin(std::size_t rank, const effect& apply) {
   const auto steps = ranks_[rank].steps();
   state& s = states_[rank];
+  RMA_ASSERT(s.open.empty() && s.next == s.first);
   const int me = static_cast<int>(rank);
   for (; s.next < steps.size() && steps[s.next].action != Action::round; ++s.next) {
     const Schedule::Step& step = steps[s.next];
@@ -69,6 +71,7 @@ bool interpreter::meet(std::size_t rank, message& mine, const effect& apply) {
   if (step.action == Action::wait_signal) {
     int& signals = states_[rank].signals[peer];
     if (signals == 0) return false;
+    RMA_ASSERT(signals > 0);
     --signals;
     return mine.met = true;
   }

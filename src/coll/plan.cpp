@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coll/plan.hpp"
+#include "core/assert.hpp"
 
 #include <algorithm>
 
@@ -85,6 +86,7 @@ bool plan::lists_differ(const collective_call& c) const noexcept {
 
 void plan::build(const collective_call& c, const machine_costs& costs, const algorithm* forced, std::string_view set) {
   std::vector<std::size_t> begins[2] = {lists[1], lists[3]};
+  RMA_ASSERT(c.what == what && schedule.steps().empty());
   of.sent = blocks_of(c.sent, lists[0], begins[0]);
   of.received = blocks_of(c.received, lists[2], begins[1]);
   const choice by = choose(of, costs, forced);

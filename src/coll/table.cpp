@@ -8,6 +8,7 @@
 
 #include "coll/algorithm.hpp"
 #include "coll/algorithms/builders.hpp"
+#include "core/assert.hpp"
 
 namespace rma::detail::coll {
 namespace {
@@ -355,6 +356,8 @@ choice choose(const shape& s, const machine_costs& m, const algorithm* forced) n
       c.second_ns = ns;
     }
   }
+  RMA_ASSERT(c.chosen != nullptr && c.chosen->what == s.what);
+  RMA_ASSERT(forced == nullptr || c.chosen == forced);
   return c;
 }
 

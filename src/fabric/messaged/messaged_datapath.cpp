@@ -31,6 +31,7 @@ unanswered& messaged_fabric::new_question(own_kind answered_by, std::uint64_t to
 }
 
 void messaged_fabric::ask(peer& p, unanswered& o) noexcept {
+  RMA_ASSERT(o.next == nullptr && (p.first == nullptr) == (p.last == nullptr));
   (p.last == nullptr ? p.first : p.last->next) = &o;
   p.last = &o;
   ++p.questions;
@@ -39,7 +40,9 @@ void messaged_fabric::ask(peer& p, unanswered& o) noexcept {
 }
 
 void messaged_fabric::end_first(peer& p, status result) noexcept {
+  RMA_ASSERT(p.first != nullptr && p.questions != 0 && under_way_ != 0);
   unanswered& o = *p.first;
+  RMA_ASSERT(p.asked_bytes >= o.bytes);
   p.first = o.next;
   if (p.first == nullptr) p.last = nullptr;
   --p.questions;
@@ -87,7 +90,7 @@ status messaged_fabric::read_here(slices to, const question& asked, std::uint64_
 status messaged_fabric::write(int to_rank, slices from, const fabric::region_key& region,
                               std::span<const fabric::remote_slice> to, std::uint64_t token,
                               fabric::write_flags how) noexcept {
-  RMA_ASSERT(how.kind != fabric::write_kind::silent);
+  RMA_ASSERT(how.kind != fabric::write_kind::silent && !to.empty());
   constexpr auto immediate = static_cast<std::uint16_t>(own_kind::immediate);
   const bool tells = how.kind == fabric::write_kind::immediate;
   if (to_rank == rank_) {
@@ -110,6 +113,7 @@ status messaged_fabric::write(int to_rank, slices from, const fabric::region_key
 
 status messaged_fabric::read(int from_rank, slices to, const fabric::region_key& region,
                              std::span<const fabric::remote_slice> from, std::uint64_t token) noexcept {
+  RMA_ASSERT(!from.empty());
   const question asked{.key = region.key, .address = from[0].address, .bytes = bytes_in(to)};
   if (from_rank == rank_) return read_here(to, asked, token);
   peer* p = nullptr;

@@ -6,6 +6,8 @@
 #include <cstring>
 #include <memory>
 
+#include "core/assert.hpp"
+
 namespace rma::tcp {
 
 /// A queue of bytes in one contiguous buffer, which grows and does not shrink.
@@ -19,13 +21,17 @@ class byte_queue {
     if (capacity_ - end_ < bytes) make_room(bytes);
     return bytes_.get() + end_;
   }
-  void append(std::size_t bytes) noexcept { end_ += bytes; }
+  void append(std::size_t bytes) noexcept {
+    RMA_ASSERT(bytes <= capacity_ - end_);
+    end_ += bytes;
+  }
   void append(const void* from, std::size_t bytes) {
     if (bytes == 0) return;
     std::memcpy(room(bytes), from, bytes);
     append(bytes);
   }
   void consume(std::size_t bytes) noexcept {
+    RMA_ASSERT(bytes <= size());
     begin_ += bytes;
     if (begin_ == end_) clear();
   }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "boot/socket.hpp"
+#include "core/assert.hpp"
 #include "fabric/fabric.hpp"
 #include "fabric/messaged/peer.hpp"
 #include "fabric/tcp/byte_queue.hpp"
@@ -34,9 +35,16 @@ class bulk_line {
  public:
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
   [[nodiscard]] bool full() const noexcept { return size_ == bulk_depth; }
-  [[nodiscard]] T& operator[](std::size_t i) noexcept { return ring_[(first_ + i) % bulk_depth]; }
-  T& add() noexcept { return (*this)[size_++]; }
+  [[nodiscard]] T& operator[](std::size_t i) noexcept {
+    RMA_ASSERT(i < size_);
+    return ring_[(first_ + i) % bulk_depth];
+  }
+  T& add() noexcept {
+    RMA_ASSERT(!full());
+    return (*this)[size_++];
+  }
   void drop_first() noexcept {
+    RMA_ASSERT(size_ != 0);
     first_ = (first_ + 1) % bulk_depth;
     --size_;
   }

@@ -5,6 +5,7 @@
 /// those of the receive.
 #include <cstring>
 
+#include "core/assert.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 
 namespace rma::tcp {
@@ -21,6 +22,7 @@ void fill(bulk_entry& entry, std::span<const fabric::local_slice> list, std::uin
 }
 
 void copy_pieces(const bulk_entry& to, const bulk_entry& from) noexcept {
+  RMA_ASSERT(from.bytes <= to.bytes);
   std::size_t into = 0, used = 0;
   for (const fabric::local_slice& each : from.list()) {
     for (std::size_t done = 0; done != each.bytes;) {
@@ -82,7 +84,9 @@ status tcp_fabric::post_bulk_receive(int peer, slices to, std::uint64_t token) n
 
 // Sends the data of all sends that have a receive.
 void tcp_fabric::send_granted(connection& c) noexcept {
+  RMA_ASSERT(c.bulk != nullptr);
   bulk_channel& b = *c.bulk;
+  RMA_ASSERT(b.left <= b.sends.size());
   while (b.left != b.sends.size() && b.granted.size() != 0) {
     const bulk_entry& next = b.sends[b.left++];
     const bool fits = next.bytes <= b.granted[0];
@@ -95,6 +99,7 @@ void tcp_fabric::send_granted(connection& c) noexcept {
 
 // Matches the sends and receives of a rank with itself.
 void tcp_fabric::match_own_bulk(connection& c) noexcept {
+  RMA_ASSERT(c.bulk != nullptr && c.rank == how_.rank);
   bulk_channel& b = *c.bulk;
   while (b.sends.size() != 0 && b.receives.size() != 0) {
     const bulk_entry& from = b.sends[0];
@@ -105,6 +110,7 @@ void tcp_fabric::match_own_bulk(connection& c) noexcept {
     end(to.token, fits ? status::done : status::message_too_long, fits ? from.bytes : 0);
     b.sends.drop_first();
     b.receives.drop_first();
+    RMA_ASSERT(under_way_ != 0);
     --under_way_;
   }
 }
@@ -137,6 +143,7 @@ bool tcp_fabric::place_bulk(connection& c, std::size_t bytes) noexcept {
 }
 
 void tcp_fabric::end_bulk_receive(connection& c, status result, std::uint64_t bytes) noexcept {
+  RMA_ASSERT(!c.lands());
   end(c.bulk->receives[0].token, result, bytes);
   c.bulk->receives.drop_first();
   const auto said = static_cast<std::int64_t>(result);

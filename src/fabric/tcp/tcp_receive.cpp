@@ -13,6 +13,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
 
 namespace rma::tcp {
@@ -113,6 +114,7 @@ bool tcp_fabric::receive(connection& c) noexcept {
   }
   const std::size_t bytes = static_cast<std::size_t>(n);
   heat(c, bytes);
+  RMA_ASSERT(wanted == 0 || c.lands());
   const std::size_t landed = std::min(bytes, wanted);
   c.in.append(bytes - landed);
   if (landed != 0) land(c, landed);
@@ -140,6 +142,7 @@ void tcp_fabric::take(connection& c) noexcept {
 
 // Returns false if no more can be taken now.
 bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
+  RMA_ASSERT(c.line && !c.lands() && c.dropping == 0);
   const bool is_own = f.kind < static_cast<std::uint16_t>(bulk_kind::count_);
   if (f.bytes > message_bytes || (!is_own && f.kind < fabric::first_kind)) {
     lose(c);  // the peer is no rank of the job, or its memory is damaged
@@ -152,6 +155,7 @@ bool tcp_fabric::take_message(connection& c, const front& f) noexcept {
       c.in.consume(sizeof f + f.bytes);  // this rank is leaving: the message is dropped
       return true;
     }
+    RMA_ASSERT(!c.unread);  // it would not have been read
     if (!std::exchange(c.unread, true)) unread_.push_back(&c);
     return false;
   }
@@ -180,6 +184,7 @@ void tcp_fabric::take_unread() noexcept {
 // Starts to receive a put, the reply to a get, or a bulk send, once the destination is known. False if more bytes are
 // needed first.
 bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
+  RMA_ASSERT(!c.lands() && c.dropping == 0);
   const bool is_put = f.kind == static_cast<std::uint16_t>(own_kind::put);
   const std::size_t head = is_put ? sizeof(placement) : is_bulk(f) ? sizeof(bulk_head) : sizeof(answer);
   if (f.bytes < head || f.bytes - head > transfer_bytes) {
@@ -248,6 +253,7 @@ bool tcp_fabric::place_answer(connection& c, std::size_t bytes) noexcept {
 // Advances the landing by so many received bytes.
 void tcp_fabric::land(connection& c, std::size_t bytes) noexcept {
   while (bytes != 0) {
+    RMA_ASSERT(c.lands());
     fabric::local_slice& next = c.landing[c.landed];
     const std::size_t piece = std::min(bytes, next.bytes);
     next.at = static_cast<std::byte*>(next.at) + piece;
