@@ -51,6 +51,7 @@ void detach_node(message_node& n) noexcept {
 message_node& take_node(const std::shared_ptr<team_core>& team, bool is_send) {
   message_node& n = team->rt->nodes->take();
   n.is_send = is_send;
+  n.buffered = false;  // the node may have been a persistent send in buffered mode
   n.team = team;
   return n;
 }
