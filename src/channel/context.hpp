@@ -68,6 +68,7 @@ enum class message : std::uint16_t {
   bulk,                          ///< a transfer over the fabric's bulk channel
   batch,                         ///< several operations for the target's handler, and the end of their epoch
   collective_failed,             ///< a member's call was invalid, which the others cannot see
+  put_channel,                   ///< landing memory for puts of collectives: asked for, granted, free again
   count_
 };
 
@@ -103,6 +104,7 @@ enum class counter : std::uint8_t {
   layouts_asked,         ///< requests for descriptions that the cache had dropped
   layout_plans,          ///< new plans that cut two layouts into lists
   target_wait_ns,        ///< time that calls waited for an operation's target, if its reply was not there at once
+  collective_puts,       ///< puts with a signal of collectives
   count_
 };
 

@@ -32,6 +32,7 @@ struct algorithm {
   void (*build)(const shape& s, Schedule& to);
   effort (*estimate)(const shape& s) noexcept;
   bool (*fits)(const shape& s) noexcept = nullptr;  ///< null: always
+  bool by_puts = false;                             ///< its sends are puts with a signal (put_channels.hpp)
 };
 
 [[nodiscard]] std::span<const algorithm> algorithms() noexcept;
@@ -47,8 +48,11 @@ struct machine_costs {
   double byte_ns = 0.1;
   double combined_byte_ns = 0.05;
   double eager_bytes = 4096;
-  double rendezvous_ns = 3000;  ///< latency of a longer message
-  double long_byte_ns = 0.1;    ///< in a longer message: no copies at the ends
+  double rendezvous_ns = 3000;   ///< latency of a longer message
+  double long_byte_ns = 0.1;     ///< in a longer message: no copies at the ends
+  double put_latency_ns = 1000;  ///< of a put with a signal
+  double put_ns = 200;           ///< to post one, or to take it from its slot, beside others
+  double put_byte_ns = 0.2;      ///< with the copies at both ends
 };
 [[nodiscard]] double estimated_ns(const effort& e, const machine_costs& m) noexcept;
 

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "coll/machine.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cctype>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "coll/algorithms/builders.hpp"
 #include "coll/team_state.hpp"
 #include "core/assert.hpp"
 #include "core/settings.hpp"
@@ -41,7 +45,7 @@ memory_collectives::way memory_way_of(std::string_view name) noexcept {
 
 }  // namespace
 
-machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages) {
+machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages), puts_(ctx, *this) {
   for (const auto& [what, setting] : settings_of_calls) {
     const std::string& name = ctx.config().text(setting);
     forced_[static_cast<std::size_t>(what)] = find_algorithm(what, name);  // null: auto, or in memory
@@ -64,7 +68,7 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
 machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const auto eager = static_cast<double>(messenger::eager_bytes(ctx_.config(), network.caps()));
-  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05};
+  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05, 1000, 800, 0.15};
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
   const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 22);
@@ -74,7 +78,10 @@ machine_costs machine::costs(bool one_node) const noexcept {
           0.03,
           std::min(eager, static_cast<double>(network.caps().message_bytes_max) * 0.9),
           4 * latency_ns,
-          costs.byte_ns};
+          costs.byte_ns,
+          latency_ns,
+          message_ns,
+          2 * costs.message_byte_ns - costs.byte_ns};
 }
 
 void machine::add_work(running& r) noexcept {
@@ -159,6 +166,19 @@ void machine::add(std::uint64_t team_id, team_state& t) {
     if (about_it) take(t, std::move(f));
     return about_it;
   });
+  puts_.take_early(team_id);
+}
+
+void machine::note_replaced(call what, const algorithm& chosen) noexcept {
+  const std::uint32_t bit = std::uint32_t{1} << static_cast<unsigned>(what);
+  if (name_set(what) != one_sided::name || chosen.by_puts || (replaced_noted_ & bit) != 0) return;
+  replaced_noted_ |= bit;
+  const std::string why = puts_.why_not();
+  if (ctx_.rank() != 0 || why.empty() || ctx_.config().is(knob::log, "error")) return;
+  std::string setting(name_of(what));
+  std::transform(setting.begin(), setting.end(), setting.begin(), [](unsigned char c) { return std::toupper(c); });
+  fmt::print(stderr, "rma: rank 0: RMA_COLL_{}={} does not apply: {}; {} is used\n", setting, one_sided::name, why,
+             chosen.name);
 }
 
 }  // namespace rma::detail::coll

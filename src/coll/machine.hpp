@@ -15,6 +15,7 @@
 #include "channel/context.hpp"
 #include "coll/algorithm.hpp"
 #include "coll/memory.hpp"
+#include "coll/put_channels.hpp"
 #include "coll/running.hpp"
 #include "p2p/messenger.hpp"
 
@@ -34,6 +35,7 @@ class machine {
 
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   [[nodiscard]] messenger& messages() noexcept { return messages_; }
+  [[nodiscard]] put_channels& puts() noexcept { return puts_; }
   /// The algorithm that a setting forces, or null.
   [[nodiscard]] const algorithm* forced(call what) const noexcept { return forced_[static_cast<std::size_t>(what)]; }
   /// The name that its setting gives; empty for auto.
@@ -51,6 +53,13 @@ class machine {
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
   void add(std::uint64_t team_id, team_state& t);
   void remove(std::uint64_t team_id) noexcept { teams_.erase(team_id); }
+  /// Null if this member does not have the team.
+  [[nodiscard]] team_state* team(std::uint64_t team_id) const noexcept {
+    const auto at = teams_.find(team_id);
+    return at == teams_.end() ? nullptr : at->second;
+  }
+  /// Rank 0 prints a line, once for each call, if puts were asked for and the fabric does not have them.
+  void note_replaced(call what, const algorithm& chosen) noexcept;
   /// Adds a run that has local work left, which the next rounds of progress continue.
   void add_work(running& r) noexcept;
   void remove_work(running& r) noexcept;
@@ -82,6 +91,8 @@ class machine {
   static void take(team_state& t, failure&& f) noexcept;
   std::vector<failure> early_;  ///< failures on teams that this member does not know yet
   work_list work_;
+  put_channels puts_;
+  std::uint32_t replaced_noted_ = 0;  ///< a bit for each call
   bool reproducible_ = false;
   start_progress progress_of_start_ = start_progress::none;  ///< none for `thread`, too: a progress thread exists
   std::array<bool, call_count> memory_{};

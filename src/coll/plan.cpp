@@ -91,6 +91,7 @@ void plan::build(const collective_call& c, const machine_costs& costs, const alg
   of.received = blocks_of(c.received, lists[2], begins[1]);
   const choice by = choose(of, costs, forced);
   chosen = by.chosen;
+  by_puts = chosen->by_puts;
   reason = reason_of(by, set);
   Schedule made;
   chosen->build(of, made);

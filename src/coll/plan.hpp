@@ -54,6 +54,7 @@ struct plan {
   std::size_t sends_max = 0;  ///< in one round
   std::size_t receives_max = 0;
   const algorithm* chosen = nullptr;
+  bool by_puts = false;  ///< its messages are puts into landing memory
   std::string reason;
   std::size_t in_use = 0;  ///< starts that are not complete, and persistent handles
   std::vector<std::unique_ptr<running>> records;

@@ -9,6 +9,7 @@
 
 #include "coll/elements.hpp"
 #include "coll/machine.hpp"
+#include "coll/put_channels.hpp"
 #include "coll/signature.hpp"
 #include "coll/team_state.hpp"
 #include "core/assert.hpp"
@@ -102,6 +103,7 @@ void running::start(std::uint64_t turn) noexcept {
   phase_ = call_.in_shape.given() ? phase::packing : phase::steps;
   if (call_.wrong != status::done) [[unlikely]]
     return fail_refused();
+  if (plan_.by_puts && !team_->puts().enter(*this)) return;
   run(turn_bytes);
 }
 
@@ -184,7 +186,7 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
   RMA_ASSERT(sends_[sends_used_].ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one send
   sent& m = sends_[sends_used_++];
   m.of = this;
-  m.context = context_;
+  m.context = plan_.by_puts ? turn_ : context_;
   m.peer = team_->team().world_rank(peer);
   m.tag = tag;
   m.at = const_cast<std::byte*>(from);
@@ -193,12 +195,19 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
     const auto& each = static_cast<sent&>(self);
     each.of->message_over(each);
   };
-  const status result = team_->all().messages().send(m);
+  const status result = plan_.by_puts ? team_->puts().send(m, peer) : team_->all().messages().send(m);
   if (result == status::posted) {
     ++open_;
   } else if (!ok(result)) {
-    take_failure(result, m.peer);
+    take_failed_send(m, result);
   }
+}
+
+// A put that the network refuses is this member's failure: the others do not see it.
+void running::take_failed_send(const message_operation& m, status s) noexcept {
+  if (!plan_.by_puts || s == status::peer_failed) return take_failure(s, m.peer);
+  fail_everywhere(s,
+                  fmt::format("{}, whose puts to world rank {} failed: {}", text_of_call(), m.peer, rma::name_of(s)));
 }
 
 void running::receive(const Schedule::Step& s) noexcept {
@@ -213,7 +222,7 @@ void running::receive(const Schedule::Step& s) noexcept {
 void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
   RMA_ASSERT(m.ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one receive
   RMA_ASSERT(m.of == this && m.step != nullptr);
-  m.context = context_;
+  m.context = plan_.by_puts ? turn_ : context_;
   m.peer = team_->team().world_rank(m.step->peer);
   m.at = into;
   m.bytes = bytes;
@@ -224,7 +233,7 @@ void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
     each.of->take(each);
     each.of->went_on();
   };
-  const status result = team_->all().messages().receive(m);
+  const status result = plan_.by_puts ? team_->puts().receive(m, m.step->peer) : team_->all().messages().receive(m);
   ++open_;
   if (result == status::posted) return;
   --open_;
@@ -251,7 +260,7 @@ void running::take(received& m) noexcept {
 void running::message_over(const message_operation& m) noexcept {
   RMA_ASSERT(open_ != 0 && !over());
   --open_;
-  if (!ok(m.result)) take_failure(m.result, m.peer);
+  if (!ok(m.result)) take_failed_send(m, m.result);
   went_on();
 }
 
@@ -383,6 +392,7 @@ void running::finish(status result) noexcept {
   team_state& team = *team_;
   phase_ = phase::over;
   if (working) team.all().remove_work(*this);
+  if (plan_.by_puts) team.puts().leave(*this);
   team.ended(*this);
   state_.store(result, std::memory_order_release);
   if (!awaited_ && node_ == nullptr) team.give_back(*this);
@@ -395,7 +405,12 @@ void running::fail(status why) noexcept {
   phase_ = phase::over;
   if (working) team_->all().remove_work(*this);
   const auto call_back = [&](message_operation& m) {
-    if (m.ended.load(std::memory_order_relaxed) != 0 || !team_->all().messages().withdraw(m, why)) return;
+    if (m.ended.load(std::memory_order_relaxed) != 0) return;
+    if (plan_.by_puts) {
+      team_->puts().withdraw(m, why);
+    } else if (!team_->all().messages().withdraw(m, why)) {
+      return;
+    }
     RMA_ASSERT(open_ != 0);
     --open_;
   };
@@ -429,18 +444,28 @@ void running::look_at_team() noexcept { team_->look_for_mismatches(); }
 /// uses another algorithm since its size differs.
 void running::look_for_mismatch() noexcept {
   if (plan_.what == collective::schedule) return;
+  if (put_head stray; team_->has_puts()) {
+    if (const int member = team_->puts().find_stray(*this, stray); member >= 0) return fail_for_stray(member, stray);
+  }
   match_key odd;
   std::size_t bytes = 0;
   team_->all().messages().for_each_unexpected([&](const match_key& key, std::size_t message_bytes) {
-    if (key.context != context_ || (key.tag == signature_ && takes_from(member_of(key.source)))) return;
+    const bool taken = !plan_.by_puts && key.tag == signature_ && takes_from(member_of(key.source));
+    if (key.context != context_ || taken) return;
     odd = key;
     bytes = message_bytes;
   });
   if (odd.context == 0) return;
-  const int member = member_of(odd.source);
-  fail_everywhere(odd.tag == signature_ ? status::bad_size : status::bad_argument,
+  put_head head{};
+  head.signature = odd.tag;
+  head.bytes = bytes;
+  fail_for_stray(member_of(odd.source), head);
+}
+
+void running::fail_for_stray(int member, const put_head& head) noexcept {
+  fail_everywhere(head.signature == signature_ ? status::bad_size : status::bad_argument,
                   fmt::format("{}; member {} called {} and sent {} bytes", text_of_call(), member,
-                              text_of_signature(odd.tag), bytes),
+                              text_of_signature(head.signature), head.bytes),
                   member);
 }
 

@@ -29,6 +29,7 @@ struct request_node;
 
 namespace rma::detail::coll {
 
+struct put_head;
 class team_state;
 
 class running final : public awaited {
@@ -85,7 +86,9 @@ class running final : public awaited {
 
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_team;
   boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_work;
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_lane;
   bool working = false;  ///< it is in the list of runs with local work
+  bool laned = false;    ///< it is in a lane of the team's put channels
 
  private:
   /// The header in front of the bytes of a put.
@@ -122,11 +125,14 @@ class running final : public awaited {
   void take_put(received& m) noexcept;
   void message_over(const message_operation& m) noexcept;
   void take_failure(status s, int world_rank) noexcept;
+  void take_failed_send(const message_operation& m, status s) noexcept;
   void went_on() noexcept;
   /// Fails it at all members, for a reason that the others cannot see; `other`: the member that has made a different
   /// call, or -1.
   void fail_refused() noexcept;
   void fail_everywhere(status why, const std::string& text, int other = -1) noexcept;
+  /// For a message that no step of this call receives.
+  void fail_for_stray(int member, const put_head& head) noexcept;
   /// "member 2 called allreduce (sum of f64) at solver.cpp:31".
   [[nodiscard]] std::string text_of_call() const;
   void finish(status result) noexcept;

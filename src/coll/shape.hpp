@@ -49,6 +49,7 @@ struct shape {
   bool reproducible = false;       ///< combined by the one tree over the ranks, see `fixed_tree`
   bool varied = false;             ///< a v form: only the linear algorithm may need data that some members do not know
   bool in_place = false;           ///< alltoall, reduce_scatter: the input is the output's memory
+  bool puts = false;               ///< the fabric puts with a signal, without the target's processor
   blocks sent{};                   ///< scatter (at the root), alltoall; reduce_scatter's are `received`
   blocks received{};               ///< gather (at the root), allgather, alltoall, reduce_scatter
   std::span<const int> sources{};  ///< of neighborhood forms

@@ -87,6 +87,7 @@ bool any_order(const shape& s) noexcept { return s.any_order(); }
 bool fixed_doubling(const shape& s) noexcept { return !s.reproducible || s.power_of_two(); }
 bool halves(const shape& s) noexcept { return s.any_order() && s.power_of_two() && s.received.offsets.empty(); }
 bool regular(const shape& s) noexcept { return !s.varied; }
+bool puts(const shape& s) noexcept { return s.puts && s.size > 1; }
 bool several_nodes(const shape& s) noexcept { return !s.nodes.empty(); }
 bool nodes_any_order(const shape& s) noexcept { return several_nodes(s) && s.any_order(); }
 /// A scan has the bits of a loop over the ranks; doubling combines by another tree than the chain.
@@ -108,6 +109,7 @@ constexpr algorithm rows[] = {
               [](S s) noexcept -> effort { return {logs(s) + aside(s), logs(s) + aside(s), 0, 0}; }},
     algorithm{"hierarchical", call::barrier, hierarchical::barrier,
               [](S s) noexcept -> effort { return {1.5 * logs(s), 1.5 * logs(s), 0, 0}; }, several_nodes},
+    algorithm{"one-sided", call::barrier, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"binomial", call::broadcast, binomial::broadcast,
               [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0, 1, rounds_within(s)}; }},
@@ -128,6 +130,7 @@ constexpr algorithm rows[] = {
     algorithm{"hierarchical", call::broadcast, hierarchical::broadcast,
               [](S s) noexcept -> effort { return {logs(s), logs(s), tree_bytes(s), 0, 1, rounds_within(s)}; },
               several_nodes},
+    algorithm{"one-sided", call::broadcast, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"binomial", call::reduce, binomial::reduce,
               [](S s) noexcept -> effort {
@@ -154,6 +157,7 @@ constexpr algorithm rows[] = {
                 return {logs(s), logs(s), tree_bytes(s), vector_bytes(s) * logs(s), 1, rounds_within(s)};
               },
               nodes_any_order},
+    algorithm{"one-sided", call::reduce, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"recursive-doubling", call::allreduce, recursive_doubling::allreduce,
               [](S s) noexcept -> effort {
@@ -202,6 +206,7 @@ constexpr algorithm rows[] = {
                 return {rounds, rounds, 2 * tree_bytes(s), vector_bytes(s) * logs(s), 1, 2 * rounds_within(s)};
               },
               nodes_any_order},
+    algorithm{"one-sided", call::allreduce, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"pairwise", call::reduce_scatter, pairwise::reduce_scatter,
               [](S s) noexcept -> effort {
@@ -228,6 +233,7 @@ constexpr algorithm rows[] = {
                 return {logs(s), logs(s), received_bytes(s), 1.5 * received_bytes(s), sharing(s)};
               },
               any_order},
+    algorithm{"one-sided", call::reduce_scatter, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"recursive-doubling", call::scan, recursive_doubling::scan,
               [](S s) noexcept -> effort {
@@ -239,6 +245,7 @@ constexpr algorithm rows[] = {
                 const double rounds = ranks(s) - 1;
                 return {rounds, 2, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
               }},
+    algorithm{"one-sided", call::scan, one_sided::any, one_sided::estimate, puts, true},
     algorithm{"recursive-doubling", call::exscan, recursive_doubling::exscan,
               [](S s) noexcept -> effort {
                 return {logs(s), logs(s), vector_bytes(s) * logs(s), 2 * vector_bytes(s) * logs(s)};
@@ -249,15 +256,18 @@ constexpr algorithm rows[] = {
                 const double rounds = ranks(s) - 1;
                 return {rounds, 2, vector_bytes(s) * rounds, vector_bytes(s) * rounds};
               }},
+    algorithm{"one-sided", call::exscan, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"linear", call::gather, linear::gather,
               [](S s) noexcept -> effort { return {1, ranks(s) - 1, moved_bytes(s), 0}; }},
     algorithm{"binomial", call::gather, binomial::gather,
               [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
+    algorithm{"one-sided", call::gather, one_sided::any, one_sided::estimate, puts, true},
     algorithm{"linear", call::scatter, linear::scatter,
               [](S s) noexcept -> effort { return {1, ranks(s) - 1, moved_bytes(s), 0}; }},
     algorithm{"binomial", call::scatter, binomial::scatter,
               [](S s) noexcept -> effort { return {logs(s), logs(s), 2 * moved_bytes(s), 0}; }, regular},
+    algorithm{"one-sided", call::scatter, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"ring", call::allgather, ring::allgather,
               [](S s) noexcept -> effort { return {ranks(s) - 1, ranks(s) - 1, received_bytes(s), 0, around(s)}; }},
@@ -280,6 +290,7 @@ constexpr algorithm rows[] = {
                 const double all = received_bytes(s);
                 return {logs(s), logs(s), all, all, sharing(s)};
               }},
+    algorithm{"one-sided", call::allgather, one_sided::any, one_sided::estimate, puts, true},
 
     algorithm{"pairwise", call::alltoall, pairwise::alltoall,
               [](S s) noexcept -> effort {
@@ -297,6 +308,7 @@ constexpr algorithm rows[] = {
                 return {logs(s), logs(s), 0.5 * logs(s) * received_bytes(s), 1.5 * received_bytes(s), sharing(s)};
               },
               regular},
+    algorithm{"one-sided", call::alltoall, one_sided::any, one_sided::estimate, puts, true},
     algorithm{"linear", call::neighbor_allgather, linear::neighbor_allgather,
               [](S) noexcept -> effort { return {1, 1, 0, 0}; }},
     algorithm{"linear", call::neighbor_alltoall, linear::neighbor_alltoall,
@@ -337,13 +349,23 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
   return transfer_ns + e.messages * m.message_ns + e.combined_bytes * m.combined_byte_ns;
 }
 
+/// Puts have no other way for long messages, and copies at both ends.
+machine_costs costs_of_puts(const machine_costs& m) noexcept {
+  machine_costs puts = m;
+  puts.latency_ns = m.put_latency_ns;
+  puts.message_ns = m.put_ns;
+  puts.byte_ns = puts.long_byte_ns = m.put_byte_ns;
+  puts.eager_bytes = std::numeric_limits<double>::max();
+  return puts;
+}
+
 choice choose(const shape& s, const machine_costs& m, const algorithm* forced) noexcept {
   choice c;
   if (forced != nullptr && forced->fits != nullptr && !forced->fits(s)) forced = nullptr;
   c.estimate_ns = c.second_ns = std::numeric_limits<double>::max();
   for (const algorithm& a : rows) {
     if (a.what != s.what || (a.fits != nullptr && !a.fits(s))) continue;
-    const double ns = estimated_ns(a.estimate(s), m);
+    const double ns = estimated_ns(a.estimate(s), a.by_puts ? costs_of_puts(m) : m);
     if (&a == forced || (forced == nullptr && ns < c.estimate_ns)) {
       if (c.chosen != nullptr && c.estimate_ns < c.second_ns) {
         c.second = c.chosen;

@@ -9,6 +9,7 @@
 
 #include "coll/elements.hpp"
 #include "coll/machine.hpp"
+#include "coll/put_channels.hpp"
 #include "coll/signature.hpp"
 #include "core/assert.hpp"
 #include "core/names.hpp"
@@ -47,6 +48,12 @@ team_state::~team_state() {
   };
   for (const auto& p : plans_) detach(*p);
   if (refused_ != nullptr) detach(*refused_);
+  puts_.reset();  // under the lock
+}
+
+team_puts& team_state::puts() {
+  if (puts_ == nullptr) puts_ = std::make_unique<team_puts>(all_.puts(), *this);
+  return *puts_;
 }
 
 // Plans in use serve no other call from now on; make() removes them like all that are not used any more.
@@ -152,7 +159,9 @@ plan& team_state::make(const collective_call& c, std::int32_t signature) {
   if (c.schedule != nullptr) {
     made->use(*c.schedule);
   } else {
+    made->of.puts = all_.puts().possible();
     made->build(c, all_.costs(team_.one_node), all_.forced(c.what), all_.name_set(c.what));
+    all_.note_replaced(c.what, *made->chosen);
   }
   plans_.insert(plans_.begin(), std::move(made));
   return *plans_.front();

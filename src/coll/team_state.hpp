@@ -26,6 +26,7 @@ struct team_core;
 namespace rma::detail::coll {
 
 class machine;
+class team_puts;
 
 class team_state {
  public:
@@ -52,6 +53,9 @@ class team_state {
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
   /// Collectives that are pending or kept stay as they are.
   void set_reproducible(bool on) noexcept;
+  /// The channels of collectives by puts, made at the first use.
+  [[nodiscard]] team_puts& puts();
+  [[nodiscard]] bool has_puts() const noexcept { return puts_ != nullptr; }
   /// Starts a collective; it reuses records of its plan. Return it with release(), or attach it to a request.
   running& start(const collective_call& call, const std::source_location& where) noexcept;
   /// A record for a persistent collective, which is not started; it is returned when it is not kept any more.
@@ -114,6 +118,7 @@ class team_state {
   std::atomic<std::uint64_t> memory_turn_ = 0;  ///< number of the last one in memory
   std::vector<std::unique_ptr<plan>> plans_;    ///< the most recently used one first
   std::unique_ptr<plan> refused_;
+  std::unique_ptr<team_puts> puts_;             ///< null before the first collective by puts
   std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
   std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
   std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member

@@ -118,7 +118,7 @@ void runtime_core::each_count(const std::function<void(std::string_view, std::ui
                                         "rendezvous_transfers", "ring_messages",
                                         "layout_requests",      "layout_bytes",
                                         "layouts_asked",        "layout_plans",
-                                        "target_wait_ns"};
+                                        "target_wait_ns",       "collective_puts"};
   static_assert(std::size(names) == static_cast<std::size_t>(counter::count_));
   const std::lock_guard guard(ctx->lock());
   for (std::size_t i = 0; i < std::size(names); ++i) add(names[i], ctx->value(static_cast<counter>(i)));

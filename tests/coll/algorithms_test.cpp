@@ -69,6 +69,7 @@ class team {
       s.element_bytes = v.ordered ? sizeof(matrix) : 1;
       s.commutative = !v.ordered;
       s.varied = v.varied;
+      s.puts = true;
       s.in_place = v.in_place && (what == call::alltoall || what == call::reduce_scatter);
       if (v.per_node > 0) {
         nodes_[r] = static_cast<int>(r) / v.per_node * v.per_node;
@@ -299,6 +300,7 @@ TEST_CASE("what is reproducible is combined by the same tree in every algorithm"
         s.root = ranks / 2;
         s.bytes = block * n;
         s.reproducible = true;
+        s.puts = true;
         s.received.each = block;
         fits = fits && (a.fits == nullptr || a.fits(s));
         if (!fits) break;
@@ -347,6 +349,7 @@ TEST_CASE("messages per rank are those of the formulas") {
     s.size = ranks;
     s.bytes = 64 * static_cast<std::size_t>(ranks);
     s.sent.each = s.received.each = 64;
+    s.puts = true;
     Schedule schedule;
     const algorithm* const a = find_algorithm(what, name);
     REQUIRE(a != nullptr);
@@ -373,6 +376,11 @@ TEST_CASE("messages per rank are those of the formulas") {
       CHECK(sent(call::allreduce, "ring", n, r) == 2 * (n - 1));
       CHECK(sent(call::alltoall, "pairwise", n, r) == n - 1);
       CHECK(sent(call::alltoall, "bruck", n, r) == logs);
+      CHECK(sent(call::barrier, "one-sided", n, r) == logs);
+      CHECK(sent(call::broadcast, "one-sided", n, r) == children);
+      CHECK(sent(call::allgather, "one-sided", n, r) == (n <= 16 ? n - 1 : logs));
+      CHECK(sent(call::reduce_scatter, "one-sided", n, r) == n - 1);
+      CHECK(sent(call::alltoall, "one-sided", n, r) == n - 1);
       const int aside = r >= 2 * (n - power) ? 0 : 1;
       const int rounds = std::countr_zero(static_cast<unsigned>(power));
       const bool works = aside == 0 || r % 2 != 0;

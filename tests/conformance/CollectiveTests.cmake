@@ -46,6 +46,24 @@ rma_add_program_test(NAME conformance.coll.hierarchical.long TARGET conformance 
   RANKS 2 3 4 5 6 7 8 9 16 33 OPTIONS --ranks-per-node 3 ${options} ARGS --case ^collective ${passed} LABELS long sim
   TIMEOUT 3600)
 
+# Puts with a signal into landing memory: within a node by the kernel, by the simulated network, and refused by TCP.
+set(coll_one_sided "")
+foreach(call IN ITEMS BARRIER BROADCAST REDUCE ALLREDUCE REDUCE_SCATTER SCAN EXSCAN GATHER SCATTER ALLGATHER ALLTOALL)
+  list(APPEND coll_one_sided RMA_COLL_${call}=one-sided)
+endforeach()
+list(TRANSFORM coll_one_sided PREPEND "-x;" OUTPUT_VARIABLE options)
+rma_add_program_test(NAME conformance.coll.one-sided TARGET conformance RANKS 3 ENV ${coll_one_sided}
+  ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.one-sided.sim TARGET conformance LAUNCHER rma-sim RANKS 4 5
+  OPTIONS --ranks-per-node 2 ${options} ARGS --effort 1 --case ^collective ${passed} LABELS sim not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.one-sided.tcp TARGET conformance RANKS 3 OPTIONS --nodes 3
+  ENV RMA_FABRIC=tcp ${coll_one_sided} ARGS --effort 1 --case ^collective.broadcast
+  MATCH "rma: rank 0: RMA_COLL_BROADCAST=one-sided does not apply: writes of tcp need the target's processor"
+  LABELS tcp not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.one-sided.long TARGET conformance LAUNCHER rma-sim
+  RANKS 1 2 3 4 5 6 7 8 9 16 33 OPTIONS --ranks-per-node 3 ${options} ARGS --case ^collective ${passed}
+  LABELS long sim TIMEOUT 3600)
+
 foreach(strategy IN ITEMS test-on-init wait-on-send start-all thread)
   rma_add_program_test(NAME conformance.coll.progress.${strategy} TARGET conformance RANKS 2
     ENV RMA_NBC_PROGRESS=${strategy} RMA_INTRANODE=off ARGS --effort 1 --case ^collective ${passed}

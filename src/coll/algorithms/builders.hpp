@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "coll/algorithm.hpp"
@@ -134,5 +135,12 @@ void broadcast(const shape& s, Schedule& to);
 void reduce(const shape& s, Schedule& to);
 void allreduce(const shape& s, Schedule& to);
 }  // namespace hierarchical
+namespace one_sided {
+inline constexpr std::string_view name = "one-sided";
+/// The name of the schedule that has the puts, for this shape.
+[[nodiscard]] std::string_view schedule_of(const shape& s) noexcept;
+void any(const shape& s, Schedule& to);
+[[nodiscard]] effort estimate(const shape& s) noexcept;
+}  // namespace one_sided
 
 }  // namespace rma::detail::coll
