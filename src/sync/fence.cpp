@@ -204,7 +204,7 @@ void fence_run::enter_finish(window_core& w) noexcept {
       continue;
     }
     ++state.immediates;  // counted like an immediate
-    if (writes_before_messages(w, target)) {
+    if (writes_before_messages(w, target) && state.queued.load() == 0) {
       trust_order(w, target);
       say_finished(w, target);
     } else {

@@ -52,5 +52,7 @@ status complete_all(window_core& w) noexcept;
 /// Adds to a counter in the target's block, directly or by a message, and wakes the target.
 enum class counter_kind : std::uint32_t { signal, completion, post };
 void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept;
+/// Does the same; the caller holds the progress lock.
+void notify_locked(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept;
 
 }  // namespace rma::detail

@@ -21,11 +21,16 @@ namespace {
 
 constexpr std::size_t pieces_max = 64;
 
-/// True if the operation may be held until there is room. Not in epochs that count posted operations, and not with
-/// signals, which the call itself must send; copies by this processor need no room.
-bool may_be_held(const window_core& w, const checked_operation& o, const fabric::capabilities& caps) noexcept {
-  if (caps.copies_by_cpu || o.args->signal >= 0) return false;
-  return !w.terms.counts;
+/// True if the signal of an operation can be sent as soon as the operation is posted. Messages do not wait for reads:
+/// after the signal the target may overwrite data that are still being read.
+bool is_signaled_when_posted(const operation_args& a, const fabric::capabilities& caps) noexcept {
+  return a.kind != call::get && caps.messages_after_writes;
+}
+
+/// True if the operation may be held until there is room. Not with a signal that has to wait for the operation's
+/// completion, which would come after signals of later operations; copies by this processor need no room.
+bool may_be_held(const operation_args& a, const fabric::capabilities& caps) noexcept {
+  return !caps.copies_by_cpu && (a.signal < 0 || is_signaled_when_posted(a, caps));
 }
 
 /// The posting of one operation. The caller holds the progress lock, by `guard` unless it must not wait.
@@ -39,13 +44,15 @@ class posting {
         network_(w.ctx->network_of(o.peer)),
         caps_(network_.caps()),
         write_(o.args->kind == call::put),
-        holds_(guard == nullptr || may_be_held(w, o, caps_)),
+        holds_(guard == nullptr || may_be_held(*o.args, caps_)),
         guard_(guard) {}
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept { return caps_; }
   /// False if nothing more can be posted now.
   [[nodiscard]] bool goes_on() const noexcept { return result_ == status::done && !full_; }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
+  /// True if the rest of the operation is held until there is room.
+  [[nodiscard]] bool is_held() const noexcept { return full_; }
 
   /// Continues an operation that was held.
   void resume() noexcept {
@@ -147,9 +154,10 @@ class posting {
     if (s == status::posted) ++operation_->pieces;
     return s == status::done && !direct ? status::posted : s;
   }
-  /// Records the put for the end of the epoch, which has to announce it.
+  /// Records the put for the end of the epoch, which has to announce it. What is held will be posted without an
+  /// immediate.
   void announce() noexcept {
-    if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_));
+    if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_) && !full_);
   }
   /// Falls back to a write without an immediate if the fabric does not support it for this memory.
   status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
@@ -277,13 +285,17 @@ status resume(window_core& w, const checked_operation& o, cut how) noexcept {
   to.resume();
   const auto post_rest = how == cut::lists ? post_lists : post_pieces;
   post_rest(to, o, origin_address(*o.args), target_address(w, region, o), to.posted_bytes());
-  return to.end_resumed();
+  const bool is_signaled = o.args->signal >= 0 && to.goes_on();
+  const status s = to.end_resumed();
+  if (is_signaled) notify_locked(w, o.args->target, counter_kind::signal, static_cast<std::uint32_t>(o.args->signal));
+  return s;
 }
 status resume_pairs(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::pairs); }
 status resume_lists(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::lists); }
 
+/// `held`: the rest of it waits for room, and its signal with it.
 status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
-                request_node** request) noexcept {
+                request_node** request, bool& held) noexcept {
   const operation_args& a = *o.args;
   std::unique_lock guard(w.ctx->lock());
   posting to(w, region, o, &guard);
@@ -307,6 +319,7 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
     post_pieces(to, o, here, there, 0);
   }
   read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short held value is a copy
+  held = to.is_held();
   return to.end(a.by_value && !read_already, request, how == cut::lists ? resume_lists : resume_pairs);
 }
 
@@ -314,10 +327,10 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
 status run(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
            request_node** request) noexcept {
   const operation_args& a = *o.args;
-  const status s = post_all(w, region, o, how, request);
-  if (!ok(s) || a.signal < 0) return s;
-  // Messages do not wait for reads: after the signal the target may overwrite data that are still being read.
-  if (a.kind == call::get || !w.ctx->network_of(o.peer).caps().messages_after_writes) {
+  bool held = false;
+  const status s = post_all(w, region, o, how, request, held);
+  if (!ok(s) || a.signal < 0 || held) return s;
+  if (!is_signaled_when_posted(a, w.ctx->network_of(o.peer).caps())) {
     if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
   }
   notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));

@@ -144,10 +144,9 @@ status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const chec
   if (request != nullptr) *request = e.new_request(w, o.peer, op);
   w.ctx->count(counter::operations_handler);
   guard.unlock();
-  // Waits in epochs that count, whose end announces the number of messages, and for a long value, of which there is no
-  // copy.
+  // There is no copy of a long value.
   const bool is_long_value = o.args->by_value && o.bytes > copied_bytes_max;
-  if (!w.terms.counts && !is_long_value) return status::posted;
+  if (!is_long_value) return status::posted;
   const status s = await_room(w, o.args->target);
   return s == status::done || request != nullptr ? status::posted : s;
 }

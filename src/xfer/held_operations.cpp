@@ -3,9 +3,12 @@
 
 #include <array>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 #include "core/assert.hpp"
 #include "rma/detail/window_ops.hpp"
+#include "xfer/complete.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
@@ -81,6 +84,30 @@ void hold_for_room(window_core& w, const checked_operation& o, operation_record&
   state.held.push_back(op);
   state.window = &w;
   w.team->rt->ops->add_waiting(state);
+}
+
+namespace {
+
+status resume_signal(window_core& w, const checked_operation& o) noexcept {
+  operation_record& op = *std::exchange(o.record, nullptr);
+  notify_locked(w, o.args->target, counter_kind::signal, static_cast<std::uint32_t>(o.args->signal));
+  w.team->rt->ops->end_piece(op, status::done);
+  return status::posted;
+}
+
+}  // namespace
+
+status hold_signal(window_core& w, const checked_operation& o, request_node** request) noexcept {
+  RMA_ASSERT(o.bytes == 0 && o.args->signal >= 0);
+  std::unique_lock guard(w.ctx->lock());
+  engine& e = *w.team->rt->ops;
+  operation_record& op = e.record_of(o.record);
+  e.track(op, *o.state, true);
+  e.trace_operation(op, w, o);
+  mark_dirty(w, o.args->target, *o.state);
+  hold_for_room(w, o, op, 0, resume_signal);
+  op.kind = call::put;  // a get without a result would be taken for one whose result was dropped
+  return e.leave_operation(guard, op, w, o.peer, false, request);
 }
 
 status await_room(window_core& w, int target) noexcept {

@@ -13,7 +13,7 @@
 /// A held operation has copies of its layouts, and of values, which are valid only during the call. All in a queue are
 /// held for the same reason. After one that is held for room, all operations to its target are held, since operations
 /// of one origin on one location keep their order: atomics, and puts after puts. Everything else that must not overtake
-/// them (a read that confirms the placement of writes, an unlock after writes, a signal, a fence that counts) waits
+/// them (a read that confirms the placement of writes, an unlock after writes, the message that ends a fence) waits
 /// until `target_state::queued` is 0.
 #pragma once
 
@@ -26,6 +26,7 @@ namespace rma::detail {
 struct window_core;
 struct checked_operation;
 struct target_state;
+class request_node;
 
 /// Puts a checked operation into its target's queue. The caller holds the progress lock.
 operation_record& hold(window_core& w, const checked_operation& o, hold_reason why);
@@ -34,6 +35,8 @@ operation_record& hold(window_core& w, const checked_operation& o, hold_reason w
 /// Its record is `op`, whose owner handles its end. The caller holds the progress lock.
 void hold_for_room(window_core& w, const checked_operation& o, operation_record& op, std::uint64_t posted,
                    resume_function resume);
+/// Queues the signal of an operation without data behind operations that wait for room.
+status hold_signal(window_core& w, const checked_operation& o, request_node** request) noexcept;
 /// Waits until nothing is held for room towards the target.
 status await_room(window_core& w, int target) noexcept;
 

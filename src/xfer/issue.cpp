@@ -269,6 +269,8 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
   }
   if (a.signal >= 0) {
     issue_scheduled(w, a.target);
+    if (is_behind_others(o)) [[unlikely]]
+      return hold_signal(w, o, request);
     notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
   }
   return status::done;
@@ -366,23 +368,36 @@ status issue_and_wait(window_view& view, operation_args&& a) noexcept {
   return over;
 }
 
-void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {
-  window_block* const there = w.block_of(target);
-  if (there == nullptr) {
-    const std::lock_guard guard(w.ctx->lock());
-    w.ctx->send_record(w.world_rank(target), message::notify,
-                       notify_header{w.id, static_cast<std::uint32_t>(kind), index});
-    return;
-  }
+namespace {
+
+/// Increments a counter in memory that is mapped here.
+void notify_mapped(window_core& w, window_block& there, int target, counter_kind kind, std::uint32_t index) noexcept {
   if (kind == counter_kind::signal) {
-    w.array<word64>(*there, w.layout.signals_at)[index].fetch_add(1);
+    w.array<word64>(there, w.layout.signals_at)[index].fetch_add(1);
   } else {
     epoch_counts& told = w.told[w.index_of(target)];
     const bool is_post = kind == counter_kind::post;
     const std::size_t at = is_post ? w.layout.posts_at : w.layout.completions_at;
-    w.array<word32>(*there, at)[w.index_of(w.team->rank)].publish(is_post ? ++told.posts : ++told.completions);
+    w.array<word32>(there, at)[w.index_of(w.team->rank)].publish(is_post ? ++told.posts : ++told.completions);
   }
   w.ring_waiters(target);
+}
+
+}  // namespace
+
+void notify_locked(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {
+  RMA_ASSERT(w.ctx->lock().is_taken());
+  if (window_block* const there = w.block_of(target); there != nullptr)
+    return notify_mapped(w, *there, target, kind, index);
+  w.ctx->send_record(w.world_rank(target), message::notify,
+                     notify_header{w.id, static_cast<std::uint32_t>(kind), index});
+}
+
+void notify(window_core& w, int target, counter_kind kind, std::uint32_t index) noexcept {
+  if (window_block* const there = w.block_of(target); there != nullptr)
+    return notify_mapped(w, *there, target, kind, index);
+  const std::lock_guard guard(w.ctx->lock());
+  notify_locked(w, target, kind, index);
 }
 
 }  // namespace rma::detail

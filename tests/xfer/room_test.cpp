@@ -257,6 +257,104 @@ TEST_CASE("what is held for room keeps its order, and flushes, unlocks and fence
   }
 }
 
+namespace {
+
+/// Times calls of a rank in virtual time, all of which are made while the links are down.
+class timed_calls {
+ public:
+  explicit timed_calls(Runtime& rt) noexcept : rt_(rt) {}
+  template <class Call>
+  void operator()(Call&& call) {
+    const auto before = rt_.now();
+    call();
+    longest_ns_ = std::max<std::int64_t>(longest_ns_, (rt_.now() - before).count());
+  }
+  void require_short() const {
+    require(rt_.now() < 200ms, "the calls have waited for the links");
+    require(longest_ns_ < 10'000, fmt::format("a call took {} ns", longest_ns_));
+  }
+
+ private:
+  Runtime& rt_;
+  std::int64_t longest_ns_ = 0;
+};
+
+}  // namespace
+
+// Break: let operations in epochs that count (`epoch_terms::counts`) wait for room.
+TEST_CASE("puts in a fence return at once while the links are down", "[room]") {
+  const char* const fence = GENERATE("placed", "def", "imm-naive", "imm-opt", "imm-ri");
+  const char* const layout = GENERATE("generic", "multi-w");
+  CAPTURE(fence, layout);
+  auto job = nodes(2, 16);
+  job.settings["RMA_FENCE"] = fence;
+  job.settings["RMA_LAYOUT"] = layout;
+  job.outages.push_back({1ms, 200ms});
+  constexpr std::size_t puts = 500, pieces = 40;
+  require_ok(rma::sim::run(job, [&](Runtime& rt) {
+    auto win = Window<word>::allocate(rt.world(), puts + 2 * pieces);
+    std::vector<word> from(puts);
+    for (std::size_t i = 0; i < puts; ++i) from[i] = i + 1;
+    win.fence();
+    if (rt.rank() == 0) win.put({&from[0], 1}, 1, 0);
+    win.fence();
+    if (rt.rank() == 0) {
+      rt.compute(2ms);
+      timed_calls timed(rt);
+      for (std::size_t i = 0; i < puts; ++i) timed([&] { win.put({&from[i], 1}, 1, i); });
+      timed([&] { win.put(from.data(), every(pieces, 1), 1, puts, every(pieces, 2)); });
+      timed.require_short();
+    }
+    win.fence();
+    if (rt.rank() == 0) require(rt.now() > 200ms, "the fence has not waited");
+    for (std::size_t i = 0; i < puts && rt.rank() == 1; ++i) require(win.local()[i] == i + 1, "a put is missing");
+    for (std::size_t i = 0; i < pieces && rt.rank() == 1; ++i)
+      require(win.local()[puts + 2 * i] == i + 1, "a piece is missing");
+    win.fence();
+    win.free();
+  }));
+}
+
+// Break: send a signal when its put is held; or send that of an operation without data ahead of those that are held.
+TEST_CASE("puts with signals return at once while the links are down, and signals keep their order", "[room]") {
+  const bool has_thread = GENERATE(false, true);
+  auto job = nodes(2, 16);
+  if (has_thread) job.settings["RMA_PROGRESS_THREAD"] = "1";
+  job.outages.push_back({1ms, 200ms});
+  constexpr std::size_t puts = 500;
+  rma::Hints hints;
+  hints.signals = 2;
+  require_ok(rma::sim::run(job, [&](Runtime& rt) {
+    auto win = Window<word>::allocate(rt.world(), puts, hints);
+    std::vector<word> from(puts);
+    for (std::size_t i = 0; i < puts; ++i) from[i] = i + 1;
+    win.fence();
+    auto epoch = win.lock_all();
+    if (rt.rank() == 0) {
+      win.put(word{0}, 1, 0);
+      win.flush(1);
+      rt.compute(2ms);
+      timed_calls timed(rt);
+      for (std::size_t i = 0; i < puts; ++i) {
+        timed([&] { win.put_signal({&from[i], 1}, 1, i, 0); });
+        timed([&] { win.put_signal(std::span<const word>{}, 1, 0, 1); });  // no data: only its signal
+      }
+      timed.require_short();
+      win.flush(1);
+      require(rt.now() > 200ms, "the flush has not waited");
+    } else {
+      for (std::size_t i = 0; i < puts; ++i) {
+        win.wait_signal(1);
+        require(win.test_signal(0), fmt::format("signal {} of an operation without data is ahead of that of a put", i));
+        require(win.local()[i] == i + 1, fmt::format("signal {} is ahead of its data", i));
+      }
+      require(!win.test_signal(0) && !win.test_signal(1), "a signal was raised twice");
+    }
+    epoch.unlock();
+    win.free();
+  }));
+}
+
 TEST_CASE("the death of a target ends what is held for it", "[room]") {
   auto job = nodes(3, 2);
   job.outages.push_back({1ms, 50ms});
