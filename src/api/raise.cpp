@@ -166,6 +166,10 @@ std::string outside(const window_core& w, const refusal& r) {
   if (dynamic) return outside_attached(w, r);
   const std::string reach =
       r.layout == nullptr ? "" : fmt::format(", over bytes {} to {}", r.layout->lower(), r.layout->upper());
+  if (r.displacement > static_cast<std::uint64_t>(PTRDIFF_MAX)) {
+    return fmt::format("{}{} at displacement {}, which is negative; a part begins at displacement 0", amount_of(w, r),
+                       reach, static_cast<std::int64_t>(r.displacement));
+  }
   return fmt::format("{}{} at displacement {} (unit {}); rank {} has {}", amount_of(w, r), reach, r.displacement,
                      number_of(w.unit, "byte"), r.target, size_at(w, r.target, w.unit == w.element_bytes));
 }
@@ -225,6 +229,11 @@ std::string bad_type(const window_core& w, const refusal& r) {
   if (r.what == call::compare_and_swap && w.refused_type > element::u64)
     return fmt::format("compare_and_swap needs an integer type, and {} is none", type);
   if (!defined_for(w.refused_op, w.refused_type)) {
+    if (w.refused_op == operation::minloc || w.refused_op == operation::maxloc || is_pair(w.refused_type))
+      return fmt::format(
+          "operator {} of {}: pairs (rma::ValueIndex) have minloc, maxloc, replace and no_op only, and "
+          "no other type has minloc and maxloc",
+          op, type);
     const bool orders = w.refused_op == operation::min || w.refused_op == operation::max;
     return fmt::format("operator {} needs {}, and {} has none; use another operator, or another type", op,
                        orders ? "an order of the values" : "integers, whose bits it combines", type);

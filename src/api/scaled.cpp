@@ -43,7 +43,7 @@ void scale_elements(const void* factor, std::byte* at, std::size_t bytes) noexce
 status scale(element type, const void* factor, const void* from, const Layout& layout,
              std::span<std::byte> room) noexcept {
   const std::size_t bytes = layout.bytes();
-  if (bytes_of(type) == 0 || bytes % bytes_of(type) != 0) return status::bad_type;
+  if (bytes_of(type) == 0 || bytes % bytes_of(type) != 0 || is_pair(type)) return status::bad_type;
   if (room.size() < bytes) return status::bad_size;
   pack(room.data(), from, layout, 0, bytes);
   std::byte* const at = room.data();
@@ -60,6 +60,9 @@ status scale(element type, const void* factor, const void* from, const Layout& l
     case element::f64: scale_elements<double>(factor, at, bytes); break;
     case element::c32: scale_elements<std::complex<float>>(factor, at, bytes); break;
     case element::c64: scale_elements<std::complex<double>>(factor, at, bytes); break;
+    case element::f128: scale_elements<long double>(factor, at, bytes); break;
+    case element::c128: scale_elements<std::complex<long double>>(factor, at, bytes); break;
+    default: break;
   }
   return status::done;
 }

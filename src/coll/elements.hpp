@@ -17,13 +17,13 @@ namespace rma::detail::coll {
 }
 /// True if the bits of the result depend on the tree by which operands are combined.
 [[nodiscard]] inline bool inexact(const collective_call& c) noexcept {
-  const bool floating =
-      c.type == element::f32 || c.type == element::f64 || c.type == element::c32 || c.type == element::c64;
+  const bool floating = c.type >= element::f32 && !is_pair(c.type);
   return c.combines && !c.user && floating && (c.op == operation::sum || c.op == operation::prod);
 }
 /// True if the result depends on the order: of zeros with different signs, and of NaNs, the first one is the result.
 [[nodiscard]] inline bool depends_on_order(const collective_call& c) noexcept {
-  return (c.op == operation::min || c.op == operation::max) && (c.type == element::f32 || c.type == element::f64);
+  const bool selects = c.op == operation::min || c.op == operation::max || is_pair(c.type);
+  return selects && c.type >= element::f32;
 }
 /// into = into op from, or from op into.
 void combine_elements(const collective_call& c, void* into, const void* from, std::size_t bytes,

@@ -14,15 +14,15 @@ std::int32_t signature_of(const collective_call& c) noexcept {
   constexpr int root_bits = 18;
   const int root = std::min(c.root, (1 << root_bits) - 1);
   const int op = c.combines ? c.user ? 15 : static_cast<int>(c.op) : 0;
-  const int type = c.combines ? static_cast<int>(c.type) & 15 : 0;
-  return ((static_cast<int>(c.what) << 4 | op) << 4 | type) << root_bits | root;
+  const int type = c.combines ? static_cast<int>(c.type) & 31 : 0;
+  return ((static_cast<int>(c.what) << 4 | op) << 5 | type) << root_bits | root;
 }
 
 std::string text_of_signature(std::int32_t signature) {
   const int root = signature & ((1 << 18) - 1);
-  const auto type = static_cast<element>(signature >> 18 & 15);
-  const int op = signature >> 22 & 15;
-  const auto what = static_cast<call>(signature >> 26);
+  const auto type = static_cast<element>(signature >> 18 & 31);
+  const int op = signature >> 23 & 15;
+  const auto what = static_cast<call>(signature >> 27);
   std::string text(what < call::count_ ? name_of(what) : "something else");
   const bool combines = what == call::reduce || what == call::allreduce || what == call::reduce_scatter ||
                         what == call::scan || what == call::exscan;

@@ -295,7 +295,7 @@ status run_plain_promised(window_core& w, const operation_args& a, request_node*
   std::uint64_t offset = 0;
   if (!is_plain(w, a) || !is_short(a) || !lies_within(near.bytes, w.unit, a, offset)) return status::not_supported;
   const bool atomic = a.kind != call::put && a.kind != call::get;
-  if (atomic && (w.mode != accumulate_mode::handler || check_atomic(a, offset, a.bytes) != status::done))
+  if (atomic && (w.mode != accumulate_mode::handler || check_atomic(w, a, offset, a.bytes) != status::done))
     return status::not_supported;
   if (!atomic && a.bytes > always_message_max) {
     const plain_way way = next_plain_way(w, a);

@@ -83,20 +83,24 @@ status check_types(const operation_args& a) noexcept {
   return fits ? status::done : status::bad_type;
 }
 
+/// An element's offset is a multiple of this. The parts of a pair are aligned, which may be less than an adapter needs.
+std::uint64_t alignment_of(const window_core& w, element type) noexcept {
+  if (is_pair(type) && rma::bytes_of(type) == 8 && w.mode != accumulate_mode::direct) return 4;
+  return std::min<std::uint64_t>(rma::bytes_of(type), 8);
+}
+
 /// Checks that the range consists of whole, aligned elements.
-status check_alignment(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  const std::uint64_t e = rma::bytes_of(a.type);
-  if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
-  if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) != 0) return status::misaligned;
-  return status::done;
+status check_alignment(const window_core& w, element type, std::uint64_t offset, std::uint64_t bytes) noexcept {
+  if ((bytes & (rma::bytes_of(type) - 1)) != 0) return status::bad_type;  // an element's size is a power of two
+  return (offset & (alignment_of(w, type) - 1)) != 0 ? status::misaligned : status::done;
 }
 
 /// Checks that layouts select whole elements, and that those of the target are aligned.
-status check_layouts(const checked_operation& o) noexcept {
+status check_layouts(const window_core& w, const checked_operation& o) noexcept {
   const operation_args& a = *o.args;
   const layout_grain there = layout_internals::grain(*o.target);
   const std::uint64_t first = o.offset + static_cast<std::uint64_t>(there.first);
-  if (const status s = check_alignment(a, first | there.distances, o.bytes); s != status::done) return s;
+  if (const status s = check_alignment(w, a.type, first | there.distances, o.bytes); s != status::done) return s;
   const std::size_t here = a.origin == nullptr ? 0 : layout_internals::grain(*o.origin).lengths;
   return ((there.lengths | here) & (rma::bytes_of(a.type) - 1)) != 0 ? status::bad_type : status::done;
 }
@@ -118,7 +122,7 @@ status check(window_core& w, const operation_args& a, checked_operation& o) noex
   if (o.bytes == 0) return status::done;
   if (const status s = check_range(w, a.target, o); s != status::done) return s;
   if (!o.atomic()) return status::done;
-  return o.contiguous ? check_alignment(a, o.offset, o.bytes) : check_layouts(o);
+  return o.contiguous ? check_alignment(w, a.type, o.offset, o.bytes) : check_layouts(w, o);
 }
 
 /// Reads a word that its owner may be changing; the caller checks afterwards if it did.
@@ -218,9 +222,9 @@ fabric::region_key known_region(const window_core& w, const checked_operation& o
   return o.atomic() && is_by_adapter(w.mode) ? o.block->identity.wide : o.block->region;
 }
 
-status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
+status check_atomic(const window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept {
   const status s = check_types(a);
-  return s != status::done ? s : check_alignment(a, offset, bytes);
+  return s != status::done ? s : check_alignment(w, a.type, offset, bytes);
 }
 
 namespace {

@@ -4,7 +4,8 @@
 ///
 ///   kernels_for_this_cpu().bulk[index_of(op)][index_of(type)](dst, src, count);
 ///
-/// A null entry means that the operator is not defined for the type, or (atomic forms of c64) not lock-free.
+/// A null entry means that the operator is not defined for the type, or (atomic forms of more than 8 bytes and of
+/// pairs) not lock-free.
 #pragma once
 
 #include <cstddef>

@@ -44,14 +44,14 @@ struct public_type<complex_parts<Real>> {
 struct atomic_maker {
   template <operation Op, element E, class T>
   static consteval apply_kernel make() {
-    if constexpr (sizeof(T) <= 8) return &atomic_loop<Op, typename public_type<T>::type>;
+    if constexpr (has_atomics<T>) return &atomic_loop<Op, typename public_type<T>::type>;
     return nullptr;
   }
 };
 struct fetch_atomic_maker {
   template <operation Op, element E, class T>
   static consteval fetch_kernel make() {
-    if constexpr (sizeof(T) <= 8) return &fetch_atomic_loop<Op, typename public_type<T>::type>;
+    if constexpr (has_atomics<T>) return &fetch_atomic_loop<Op, typename public_type<T>::type>;
     return nullptr;
   }
 };

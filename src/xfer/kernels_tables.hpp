@@ -84,11 +84,61 @@ template <>
 struct type_of_element<element::c64> {
   using type = complex_parts<double>;
 };
+template <>
+struct type_of_element<element::f128> {
+  using type = long double;
+};
+template <>
+struct type_of_element<element::c128> {
+  using type = complex_parts<long double>;
+};
+template <>
+struct type_of_element<element::i16_i32> {
+  using type = ValueIndex<std::int16_t, std::int32_t>;
+};
+template <>
+struct type_of_element<element::i32_i32> {
+  using type = ValueIndex<std::int32_t, std::int32_t>;
+};
+template <>
+struct type_of_element<element::i64_i32> {
+  using type = ValueIndex<std::int64_t, std::int32_t>;
+};
+template <>
+struct type_of_element<element::f32_i32> {
+  using type = ValueIndex<float, std::int32_t>;
+};
+template <>
+struct type_of_element<element::f64_i32> {
+  using type = ValueIndex<double, std::int32_t>;
+};
+template <>
+struct type_of_element<element::f128_i32> {
+  using type = ValueIndex<long double, std::int32_t>;
+};
+template <>
+struct type_of_element<element::i64_i64> {
+  using type = ValueIndex<std::int64_t, std::int64_t>;
+};
+template <>
+struct type_of_element<element::f64_i64> {
+  using type = ValueIndex<double, std::int64_t>;
+};
+template <>
+struct type_of_element<element::f32_f32> {
+  using type = ValueIndex<float, float>;
+};
+template <>
+struct type_of_element<element::f64_f64> {
+  using type = ValueIndex<double, double>;
+};
 
 template <class Maker, class Matrix, operation Op, element E>
 consteval void fill_from(Matrix& matrix) {
   if constexpr (defined_for(Op, E)) {
-    matrix.rows[index_of(Op)][index_of(E)] = Maker::template make<Op, E, typename type_of_element<E>::type>();
+    using type = typename type_of_element<E>::type;
+    static_assert(sizeof(type) == bytes_of(E));
+    matrix.rows[index_of(Op)][index_of(E)] = Maker::template make<Op, E, type>();
   }
   if constexpr (index_of(E) + 1 < element_count) {
     fill_from<Maker, Matrix, Op, static_cast<element>(index_of(E) + 1)>(matrix);

@@ -52,7 +52,10 @@ constexpr auto table() noexcept {
 /// In the order of `element`.
 constexpr auto fetches =
     table<std::int8_t, std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t, std::uint32_t,
-          std::uint64_t, float, double, std::complex<float>, std::complex<double>>();
+          std::uint64_t, float, double, std::complex<float>, std::complex<double>, long double,
+          std::complex<long double>, ValueIndex<std::int16_t>, ValueIndex<std::int32_t>, ValueIndex<std::int64_t>,
+          ValueIndex<float>, ValueIndex<double>, ValueIndex<long double>, ValueIndex<std::int64_t, std::int64_t>,
+          ValueIndex<double, std::int64_t>, ValueIndex<float, float>, ValueIndex<double, double>>();
 static_assert(fetches.size() == element_count);
 
 /// Signed and unsigned integers of one length compare alike.

@@ -63,7 +63,7 @@ inline bool lies_within(std::uint64_t limit, std::uint64_t unit, const operation
   return !__builtin_mul_overflow(a.displacement, unit, &offset) && offset <= limit && a.bytes <= limit - offset;
 }
 /// Checks the type and the alignment of an atomic update of `bytes` at `offset` of the target's part.
-status check_atomic(const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
+status check_atomic(const window_core& w, const operation_args& a, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 /// direct: loads, stores and locked instructions on mapped memory; complete when it returns.
 status run_direct(window_core& w, target_view& t, std::byte* base, const checked_operation& o) noexcept;

@@ -25,7 +25,13 @@ using Counts = std::vector<std::size_t>;
 /// What member r gives: element i, the same wherever it is asked for.
 template <class T>
 T value_of(int r, std::size_t i) {
-  return static_cast<T>((static_cast<std::size_t>(r) * 7919 + i * 31 + 5) % 97 + 1);
+  const std::size_t number = static_cast<std::size_t>(r) * 7919 + i * 31 + 5;
+  if constexpr (rma::is_pair(rma::element_of<T>)) {
+    return {static_cast<decltype(T::value)>(number % 3),
+            static_cast<decltype(T::index)>(number % 97)};  // some are equal
+  } else {
+    return static_cast<T>(number % 97 + 1);
+  }
 }
 template <class T>
 std::vector<T> vector_of(int r, std::size_t count, std::size_t from = 0) {
@@ -101,7 +107,7 @@ T product(T a, T b) {
 }
 
 template <class T>
-T combined(rma::operation op, T a, T b) {
+T combined_numbers(rma::operation op, T a, T b) {
   switch (op) {
     case rma::operation::sum: return static_cast<T>(a + b);
     case rma::operation::prod: return product(a, b);
@@ -123,6 +129,16 @@ T combined(rma::operation op, T a, T b) {
     }
   }
   return a;
+}
+
+template <class T>
+T combined(rma::operation op, T a, T b) {
+  if constexpr (rma::is_pair(rma::element_of<T>)) {
+    if (a.value == b.value) return a.index <= b.index ? a : b;
+    return (a.value < b.value) == (op == rma::operation::minloc) ? a : b;
+  } else {
+    return combined_numbers(op, a, b);
+  }
 }
 /// Members [first, last) combined, in rank order.
 template <class T>
@@ -184,12 +200,13 @@ void reductions_of(context& ctx, rma::operation op, std::size_t count, form how)
       how, [&] { team.scan(span(mine), span(prefix), op); }, [&] { return team.iscan(span(mine), span(prefix), op); },
       [&] { return team.scan_init(span(mine), span(prefix), op); });
   ctx.check(prefix == folded<T>(op, 0, ctx.rank() + 1, count), "scan: " + what);
-  std::vector<T> before(count, T{77});
+  const T untouched = value_of<T>(ctx.size(), 77);
+  std::vector<T> before(count, untouched);
   call(
       how, [&] { team.exscan(span(mine), span(before), op); },
       [&] { return team.iexscan(span(mine), span(before), op); },
       [&] { return team.exscan_init(span(mine), span(before), op); });
-  ctx.check(before == (ctx.rank() == 0 ? std::vector<T>(count, T{77}) : folded<T>(op, 0, ctx.rank(), count)),
+  ctx.check(before == (ctx.rank() == 0 ? std::vector<T>(count, untouched) : folded<T>(op, 0, ctx.rank(), count)),
             "exscan: " + what);
 }
 
@@ -199,14 +216,20 @@ void reductions(context& ctx) {
   constexpr std::array floating{rma::operation::sum, rma::operation::min, rma::operation::max, rma::operation::replace,
                                 rma::operation::no_op};
   constexpr std::array of_floats{reductions_of<double>, reductions_of<float>};
+  constexpr std::array of_pairs{reductions_of<rma::ValueIndex<double>>, reductions_of<rma::ValueIndex<short>>};
+  constexpr std::array of_places{rma::operation::minloc, rma::operation::maxloc};
+  constexpr std::size_t operators_of_integers = 1 + static_cast<std::size_t>(rma::operation::no_op);
   constexpr std::array of_integers{reductions_of<std::int32_t>, reductions_of<std::uint64_t>,
                                    reductions_of<std::int8_t>};
   for (const auto& [type, op, size, how] :
        combinations<4>(ctx, {of_floats.size(), floating.size(), element_counts.size(), forms.size()}))
     of_floats[type](ctx, floating[op], element_counts[size], forms[how]);
   for (const auto& [type, op, size, how] :
-       combinations<4>(ctx, {of_integers.size(), rma::operation_count, element_counts.size(), forms.size()}))
+       combinations<4>(ctx, {of_integers.size(), operators_of_integers, element_counts.size(), forms.size()}))
     of_integers[type](ctx, static_cast<rma::operation>(op), element_counts[size], forms[how]);
+  for (const auto& [type, op, size, how] :
+       combinations<4>(ctx, {of_pairs.size(), of_places.size(), element_counts.size(), forms.size()}))
+    of_pairs[type](ctx, of_places[op], element_counts[size], forms[how]);
 }
 
 // Goal: each member gets the combination of its part, equal ones or not, in place or not.

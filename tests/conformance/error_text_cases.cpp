@@ -109,29 +109,39 @@ void of_operations(context& ctx) {
   auto win = window::allocate(ctx.world(), text_elements, {.name = "texts"});
   win.fence();
   (void)win.get(ctx.right(), 0);  // asks a rank of another node how large its part is
-  check_calls({ctx, win, ctx.right()},
-              {{status::out_of_window, "1 element at displacement 4711 (unit 8 bytes); rank <R> has 100 elements",
-                [](stage& s) { s.win.put(1, s.to, 4711); }},
-               {status::out_of_window,
-                "a layout of 16 bytes, over bytes 0 to 16 at displacement 99 (unit 8 bytes); rank <R> has 100 elements",
-                [](stage& s) {
-                  const std::uint64_t two[2] = {};
-                  const auto both = rma::Layout::contiguous<std::uint64_t>(2);
-                  s.win.put(two, both, s.to, 99, both);
-                }},
-               {status::bad_size, "1152921504606846976 elements: that is more than memory can hold",
-                [](stage& s) {
-                  std::uint64_t one = 0;
-                  s.win.put(std::span<const std::uint64_t>(&one, std::size_t{1} << 60), s.to, 0);
-                }},
-               {status::bad_size, "2 elements: the other side has another size",
-                [](stage& s) {
-                  const std::array<std::uint64_t, 3> three{};
-                  std::array<std::uint64_t, 2> two{};
-                  s.win.get_accumulate(std::span<const std::uint64_t>(three), std::span(two), s.to, 0, rma::sum);
-                }},
-               {status::bad_rank, "rank <N> is not in the team; its ranks are 0 to <L>",
-                [](stage& s) { s.win.put(1, s.ctx.size(), 0); }}});
+  check_calls(
+      {ctx, win, ctx.right()},
+      {{status::out_of_window, "1 element at displacement 4711 (unit 8 bytes); rank <R> has 100 elements",
+        [](stage& s) { s.win.put(1, s.to, 4711); }},
+       {status::out_of_window, "1 element at displacement -1, which is negative; a part begins at displacement 0",
+        [](stage& s) { s.win.put(1, s.to, static_cast<std::size_t>(-1)); }},
+       {status::bad_type,
+        "operator minloc of u64: pairs (rma::ValueIndex) have minloc, maxloc, replace and no_op only, and no "
+        "other type has minloc and maxloc",
+        [](stage& s) {
+          const std::array<std::uint64_t, 2> two{};
+          s.win.accumulate(std::span<const std::uint64_t>(two), s.to, 0, rma::minloc);
+        }},
+       {status::out_of_window,
+        "a layout of 16 bytes, over bytes 0 to 16 at displacement 99 (unit 8 bytes); rank <R> has 100 elements",
+        [](stage& s) {
+          const std::uint64_t two[2] = {};
+          const auto both = rma::Layout::contiguous<std::uint64_t>(2);
+          s.win.put(two, both, s.to, 99, both);
+        }},
+       {status::bad_size, "1152921504606846976 elements: that is more than memory can hold",
+        [](stage& s) {
+          std::uint64_t one = 0;
+          s.win.put(std::span<const std::uint64_t>(&one, std::size_t{1} << 60), s.to, 0);
+        }},
+       {status::bad_size, "2 elements: the other side has another size",
+        [](stage& s) {
+          const std::array<std::uint64_t, 3> three{};
+          std::array<std::uint64_t, 2> two{};
+          s.win.get_accumulate(std::span<const std::uint64_t>(three), std::span(two), s.to, 0, rma::sum);
+        }},
+       {status::bad_rank, "rank <N> is not in the team; its ranks are 0 to <L>",
+        [](stage& s) { s.win.put(1, s.ctx.size(), 0); }}});
   win.fence(rma::no_succeed);
   auto odd = window::allocate(ctx.world(), text_elements, {.name = "texts", .displacement_unit = 1});
   odd.fence();

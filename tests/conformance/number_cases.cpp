@@ -15,7 +15,8 @@ namespace {
 
 using rma::status;
 
-constexpr std::array<int, 4> no_operations{12, 77, 128, 255};  // also numbers of element types that there are not
+/// Numbers of no operator. All but the first are also those of no element type.
+constexpr std::array<int, 5> no_operations{rma::operation_count, rma::element_count, 77, 128, 255};
 constexpr int some_operation = 3;
 constexpr int some_element = 7;
 
@@ -61,6 +62,7 @@ void operators_and_elements(context& ctx) {
       ctx.check(rma::ok(win->fetch_and_op_as(rma::element::u64, rma::sum, &one, &old, to, win.at(to, 0))),
                 "a right operation");
       typed_calls_refuse(ctx, win, to, number, some_element);
+      if (number < static_cast<int>(rma::element_count)) continue;
       typed_calls_refuse(ctx, win, to, some_operation, number);
       typed_calls_refuse(ctx, win, to, number, number);
     }
@@ -68,7 +70,7 @@ void operators_and_elements(context& ctx) {
   }
   win->fence();
   typed_calls_refuse(ctx, win, ctx.right(), 77, some_element);
-  typed_calls_refuse(ctx, win, ctx.right(), some_operation, 12);
+  typed_calls_refuse(ctx, win, ctx.right(), some_operation, rma::element_count);
   win->fence(rma::no_succeed);
   std::uint64_t added = 0;
   std::memcpy(&added, win.local().data(), sizeof added);

@@ -19,6 +19,9 @@ inline constexpr bool is_complex = false;
 template <class T>
 inline constexpr bool is_complex<std::complex<T>> = true;
 
+template <class T>
+inline constexpr bool is_pair_type = rma::is_pair(rma::element_of<T>);
+
 /// What an operator does, written down once more.
 template <rma::operation Op, class T>
 T apply_plain(T a, T b) {
@@ -35,6 +38,10 @@ T apply_plain(T a, T b) {
   if constexpr (Op == operation::bxor) return static_cast<T>(a ^ b);
   if constexpr (Op == operation::replace) return b;
   if constexpr (Op == operation::no_op) return a;
+  if constexpr (Op == operation::minloc || Op == operation::maxloc) {
+    if (a.value == b.value) return T{a.value, std::min(a.index, b.index)};
+    return (a.value < b.value) == (Op == operation::minloc) ? a : b;
+  }
 }
 
 /// Small whole numbers, so that sums and products are exact in every type and order.
@@ -45,6 +52,8 @@ T operand(int rank, std::size_t i) {
     using part = typename T::value_type;
     constexpr int re[] = {1, 0, -1, 0};
     return T(static_cast<part>(re[x % 4]), static_cast<part>(re[(x + 3) % 4]));  // powers of i
+  } else if constexpr (is_pair_type<T>) {
+    return T{static_cast<decltype(T::value)>(x / 2 - 2), static_cast<decltype(T::index)>(rank - x)};  // some are equal
   } else if constexpr (std::is_unsigned_v<T>) {
     return static_cast<T>(x);
   } else {
@@ -204,6 +213,62 @@ void complex_numbers(context& ctx) {
   operators_of<std::complex<double>>(ctx);
 }
 
+// Goal: elements of more than eight bytes, which no processor updates atomically. Break: take has_atomics for granted
+// in fast_update.
+void wide_numbers(context& ctx) {
+  operators_of<long double>(ctx);
+  operators_of<std::complex<long double>>(ctx);
+}
+
+// Goal: minloc and maxloc, of equal values the smallest index. Break: forget the index in apply_pair.
+void pairs(context& ctx) {
+  operators_of<rma::ValueIndex<short>>(ctx);
+  operators_of<rma::ValueIndex<int>>(ctx);
+  operators_of<rma::ValueIndex<std::int64_t>>(ctx);
+  operators_of<rma::ValueIndex<float>>(ctx);
+  operators_of<rma::ValueIndex<double>>(ctx);
+  operators_of<rma::ValueIndex<long double>>(ctx);
+  operators_of<rma::ValueIndex<std::int64_t, std::int64_t>>(ctx);
+  operators_of<rma::ValueIndex<double, std::int64_t>>(ctx);
+  operators_of<rma::ValueIndex<float, float>>(ctx);
+  operators_of<rma::ValueIndex<double, double>>(ctx);
+}
+
+// Goal: a pair of eight bytes need only be aligned as its parts are, and a wide one is updated as a whole at once by
+// all ranks, within a stripe and across two. Method: each rank replaces by a pair whose parts tell of each other.
+// Break: let alignment_of be the size.
+void pairs_at_once(context& ctx) {
+  constexpr std::size_t count = 40;
+  auto win = rma::Window<std::byte>::allocate(ctx.world(), 8 * count + 4, {.accumulate_granularity = 64});
+  const bool by_adapter = win.atomicity() == rma::accumulate_mode::direct;
+  const rma::ValueIndex<int> mine{ctx.rank(), -ctx.rank()};
+  std::vector<rma::ValueIndex<int>> all(count, mine);
+  win.fence();
+  for (std::size_t i = 0; i < ctx.rounds(20, 2); ++i) {
+    const rma::status s = win.accumulate_as(rma::element::i32_i32, rma::replace, std::as_bytes(std::span(all)), 0, 4);
+    ctx.expect(s, by_adapter ? rma::status::misaligned : rma::ok(s) ? s : rma::status::done, "pairs at four bytes");
+  }
+  win.fence();
+  if (ctx.rank() == 0 && !by_adapter) {
+    for (std::size_t i = 0; i < count; ++i) {
+      rma::ValueIndex<int> seen{};
+      std::memcpy(&seen, &win.local()[4 + 8 * i], sizeof seen);
+      ctx.equal(seen.index, -seen.value, "the index of a pair that several ranks replaced");
+    }
+  }
+  win.fence(rma::no_succeed);
+  win.free();
+}
+
+// Goal: reductions take pairs and long double as well. Break: a table of kernels without them.
+void in_reductions(context& ctx) {
+  const int last = ctx.size() - 1;
+  const auto most = ctx.world().allreduce(rma::ValueIndex<double>{ctx.rank() / 2 + 0.5, ctx.rank()}, rma::maxloc);
+  ctx.check(most == rma::ValueIndex<double>{last / 2 + 0.5, last / 2 * 2}, "allreduce with maxloc");
+  const long double sum = ctx.world().allreduce(1.0L + ctx.rank(), rma::sum);
+  ctx.equal(sum, static_cast<long double>((last + 1) * (last + 2) / 2), "sum of long doubles");
+}
+
 // Goal: get_accumulate with no_op takes nothing from the origin, whatever is given there: no element, fewer, memory
 // that nobody may read. Method: also with a layout of nothing. Break: give get_accumulate_args `from` itself (operand,
 // window_ops.hpp).
@@ -261,6 +326,10 @@ constexpr test_case operator_table[] = {
     {"operators.large_integers", large_integers, each_kind},
     {"operators.floating_point", floating_point, each_kind},
     {"operators.complex_numbers", complex_numbers, each_kind},
+    {"operators.wide_numbers", wide_numbers, each_kind},
+    {"operators.pairs", pairs, each_kind},
+    {"operators.pairs_at_once", pairs_at_once},
+    {"operators.in_reductions", in_reductions},
     {"operators.replace_and_read", replace_and_read, each_kind},
     {"operators.read_without_operand", read_without_operand, each_kind},
 };

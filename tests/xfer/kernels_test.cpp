@@ -45,6 +45,9 @@ T reference(operation op, T a, T b) {
       case operation::bxor: return static_cast<T>(x ^ y);
       default: break;
     }
+  } else if constexpr (is_value_index<T>) {
+    const bool wins = op == operation::minloc ? b.value < a.value : b.value > a.value;
+    return wins || (b.value == a.value && b.index < a.index) ? b : a;
   } else {
     if (op == operation::sum) return a + b;
     if (op == operation::prod) return a * b;
@@ -63,6 +66,10 @@ T random_value(std::mt19937_64& random) {
     return static_cast<T>(bits >> 8);
   } else if constexpr (std::is_floating_point_v<T>) {
     return static_cast<T>(static_cast<int>(random() % 2000) - 1000) / T{8};  // exact in every order of evaluation
+  } else if constexpr (is_value_index<T>) {
+    // Few values, so that many are equal.
+    return {static_cast<decltype(T::value)>(static_cast<int>(random() % 5) - 2),
+            static_cast<decltype(T::index)>(static_cast<int>(random() % 9) - 4)};
   } else {
     using Real = typename T::value_type;
     return {random_value<Real>(random), random_value<Real>(random)};
@@ -136,8 +143,8 @@ void check_type(const kernel_table& table, element type, std::mt19937_64& random
     const bool defined = defined_for(op, type);
     REQUIRE((plain != nullptr) == defined);
     REQUIRE((fetch != nullptr) == defined);
-    REQUIRE((atomic != nullptr) == (defined && sizeof(T) <= 8));
-    REQUIRE((fetch_atomic != nullptr) == (defined && sizeof(T) <= 8));
+    REQUIRE((atomic != nullptr) == (defined && has_atomics<T>));
+    REQUIRE((fetch_atomic != nullptr) == (defined && has_atomics<T>));
     if (!defined) continue;
     for (const std::size_t n : counts) {
       CAPTURE(n);
@@ -173,6 +180,18 @@ TEST_CASE("kernels of every instruction set agree with the plain loop", "[xfer][
     check_type<double>(*table, element::f64, random);
     check_type<std::complex<float>>(*table, element::c32, random);
     check_type<std::complex<double>>(*table, element::c64, random);
+    check_type<long double>(*table, element::f128, random);
+    check_type<std::complex<long double>>(*table, element::c128, random);
+    check_type<ValueIndex<short>>(*table, element::i16_i32, random);
+    check_type<ValueIndex<int>>(*table, element::i32_i32, random);
+    check_type<ValueIndex<std::int64_t>>(*table, element::i64_i32, random);
+    check_type<ValueIndex<float>>(*table, element::f32_i32, random);
+    check_type<ValueIndex<double>>(*table, element::f64_i32, random);
+    check_type<ValueIndex<long double>>(*table, element::f128_i32, random);
+    check_type<ValueIndex<std::int64_t, std::int64_t>>(*table, element::i64_i64, random);
+    check_type<ValueIndex<double, std::int64_t>>(*table, element::f64_i64, random);
+    check_type<ValueIndex<float, float>>(*table, element::f32_f32, random);
+    check_type<ValueIndex<double, double>>(*table, element::f64_f64, random);
   }
 }
 

@@ -3,7 +3,8 @@
 /// The operators on one element, plain (`apply`) and atomic (`apply_atomic`, `fetch_apply_atomic`).
 ///
 /// Integers wrap, logical operators give 0 or 1, min and max keep the old value unless the operand is strictly
-/// smaller or greater (so an existing NaN stays). Atomic forms are sequentially consistent; where min or max change
+/// smaller or greater (so an existing NaN stays); minloc and maxloc also take an equal one with a smaller index. Atomic
+/// forms are sequentially consistent; where min or max change
 /// nothing they only load.
 ///
 /// `apply` is always inlined and calls no function of the standard library that the linker could merge, because the
@@ -43,6 +44,16 @@ inline constexpr bool is_parts = false;
 template <class Real>
 inline constexpr bool is_parts<complex_parts<Real>> = true;
 
+template <class T>
+inline constexpr bool is_value_index = false;
+template <class T, class Index>
+inline constexpr bool is_value_index<ValueIndex<T, Index>> = true;
+
+/// True if one atomic instruction, or a loop of them, updates an element. The parts of a pair of 8 bytes need not be
+/// aligned for one.
+template <class T>
+inline constexpr bool has_atomics = sizeof(T) <= 8 && !is_value_index<T>;
+
 /// The unsigned type of at least 32 bits for arithmetic that wraps: it is never promoted to a signed type.
 template <class T>
 using wrapping = std::conditional_t<(sizeof(T) <= 4), std::uint32_t, std::uint64_t>;
@@ -68,6 +79,13 @@ template <operation Op, class P>
   }
 }
 
+template <operation Op, class P>
+[[gnu::always_inline]] inline P apply_pair(P old, P operand) noexcept {
+  const bool better = Op == operation::minloc ? operand.value < old.value : old.value < operand.value;
+  const bool first = operand.value == old.value && operand.index < old.index;
+  return better || first ? operand : old;
+}
+
 /// The new value of an element. T is an accumulable type or complex_parts.
 template <operation Op, class T>
 [[gnu::always_inline]] inline T apply(T old, T operand) noexcept {
@@ -81,6 +99,8 @@ template <operation Op, class T>
     return old < operand ? operand : old;
   } else if constexpr (std::is_integral_v<T>) {
     return apply_integer<Op>(old, operand);
+  } else if constexpr (is_value_index<T>) {
+    return apply_pair<Op>(old, operand);
   } else if constexpr (is_parts<T>) {
     return apply_parts<Op>(old, operand);
   } else if constexpr (!std::is_void_v<typename parts_of<T>::type>) {
@@ -150,7 +170,7 @@ inline T fetch_apply_loop(T* at, T operand) noexcept {
 /// is at most 8 bytes (complex<float> needs 8).
 template <operation Op, accumulable T>
 inline T fetch_apply_atomic(T* at, T operand) noexcept {
-  static_assert(sizeof(T) <= 8, "16-byte elements have no lock-free atomics");
+  static_assert(has_atomics<T>, "wide elements and pairs have no lock-free atomics");
   if constexpr (atomic_by_bits<T>) {
     return fetch_apply_bits<Op>(at, operand);
   } else if constexpr (Op == operation::replace) {
@@ -179,7 +199,7 @@ inline void apply_atomic(T* at, T operand) noexcept {
 /// Replaces *at by `desired` if it equals `expected` bit by bit, and returns the old value. Alignment as above.
 template <accumulable T>
 inline T compare_swap_atomic(T* at, T expected, T desired) noexcept {
-  static_assert(sizeof(T) <= 8, "16-byte elements have no lock-free atomics");
+  static_assert(has_atomics<T>, "wide elements and pairs have no lock-free atomics");
   if constexpr (atomic_by_bits<T>) {
     std::uint64_t found = __builtin_bit_cast(std::uint64_t, expected);
     compare_exchange_bits(at, found, __builtin_bit_cast(std::uint64_t, desired));

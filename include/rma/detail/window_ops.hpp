@@ -229,7 +229,7 @@ template <class T, class Locked, class Owned>
   if (t == nullptr || at >= t->atomic_limit) [[unlikely]]
     return false;
   std::byte* const place = t->base + at * sizeof(T);
-  if constexpr (sizeof(T) <= 8) {
+  if constexpr (has_atomics<T>) {
     const auto update_locked = [&]() noexcept {
       explore_point();
       locked(reinterpret_cast<T*>(place));
@@ -252,7 +252,7 @@ template <class T, class Locked, class Owned>
     return false;
   owned(place);
   stripe.owner.store(0);
-  if constexpr (sizeof(T) > 8) mark_stored(*t);  // where smaller ones come here, `stored` is set for good
+  if constexpr (!has_atomics<T>) mark_stored(*t);  // where others come here, `stored` is set for good
   return true;
 }
 
