@@ -7,9 +7,9 @@
 ///   auto pairs = rma::Layout::indexed<int>(2, offsets);                    // two ints at each offset
 ///   auto both = rma::Layout::structure({{column, 0}, {face, 4096}});       // different layouts, offsets in bytes
 ///
-/// A layout is a sequence of blocks (offset, bytes); the data are these bytes in this order. Offsets count from
-/// the address that goes with the layout in a call and may be negative. Layouts are immutable values: contiguous
-/// and simple strided ones are held inline (no allocation), others share their description.
+/// A layout is a sequence of blocks (offset, bytes), which `for_each_block` tells; the data are these bytes in this
+/// order. Offsets count from the address that goes with the layout in a call and may be negative. Layouts are immutable
+/// values: contiguous and simple strided ones are held inline (no allocation), others share their description.
 ///
 /// These headings hold for every builder below:
 ///
@@ -117,6 +117,17 @@ class Layout {
   [[nodiscard]] std::ptrdiff_t extent_lower() const noexcept { return extent_lower_; }
   /// Number of contiguous blocks after simplification.
   [[nodiscard]] std::size_t blocks() const noexcept { return blocks_; }
+  /// Calls `visit(offset, bytes)` for each block in the order of the data, `blocks()` times: the offset from the
+  /// buffer's address, and the length. An exception from it ends the walk. Cost       an indirect call for each block
+  template <class Visit>
+    requires std::is_invocable_v<Visit&, std::ptrdiff_t, std::size_t>
+  void for_each_block(Visit&& visit) const {
+    walk(
+        [](void* to, std::ptrdiff_t offset, std::size_t bytes) {
+          static_cast<void>((*static_cast<std::remove_reference_t<Visit>*>(to))(offset, bytes));
+        },
+        const_cast<void*>(static_cast<const void*>(std::addressof(visit))));
+  }
   /// True if the data are the bytes [lower(), upper()) in order, or none. Note that lower() may differ from 0.
   [[nodiscard]] bool is_contiguous() const noexcept { return blocks_ <= 1; }
 
@@ -175,6 +186,7 @@ class Layout {
     return true;
   }
 
+  void walk(void (*visit)(void*, std::ptrdiff_t, std::size_t), void* to) const;
   [[noreturn]] static void too_large();
   bool same_as(const Layout& other) const noexcept;
 

@@ -236,4 +236,8 @@ Layout Layout::shifted(const Layout& inner, std::ptrdiff_t by) {
   return made;
 }
 
+void Layout::walk(void (*visit)(void*, std::ptrdiff_t, std::size_t), void* to) const {
+  detail::for_each_block(*this, [=](std::ptrdiff_t offset, std::size_t bytes) { visit(to, offset, bytes); });
+}
+
 }  // namespace rma

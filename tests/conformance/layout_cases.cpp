@@ -100,6 +100,31 @@ void every_pair_of_kinds(context& ctx) {
   win.free();
 }
 
+// Goal: for_each_block tells the blocks of a layout, as its documentation has it: their bytes in order are the data,
+// and there are blocks() of them. Break: let walk begin behind the first block.
+void blocks_are_told(context& ctx) {
+  for (const auto& [name, what] : all_kinds()) {
+    std::vector<std::ptrdiff_t> told;
+    std::size_t blocks = 0;
+    what.layout.for_each_block([&](std::ptrdiff_t offset, std::size_t bytes) {
+      ++blocks;
+      for (std::size_t i = 0; i < bytes; ++i) told.push_back(offset + static_cast<std::ptrdiff_t>(i));
+    });
+    ctx.check(told == what.bytes, std::string("the blocks of ") + name);
+    ctx.equal(blocks, what.layout.blocks(), std::string("the number of blocks of ") + name);
+  }
+  struct enough {};
+  std::size_t seen = 0;
+  try {
+    rma::Layout::vector<int>(5, 1, 2).for_each_block([&](std::ptrdiff_t, std::size_t) {
+      if (++seen == 2) throw enough();
+    });
+    ctx.fail("an exception did not leave the walk");
+  } catch (const enough&) {
+    ctx.equal(seen, std::size_t{2}, "blocks before the exception");
+  }
+}
+
 // Goal: random nested layouts move the right bytes, and say their own size and bounds rightly.
 // Method: the same random shapes on all ranks, from the case's seed.
 void random_nests(context& ctx) {
@@ -293,6 +318,7 @@ void cut_elements(context& ctx) {
 
 constexpr test_case layout_table[] = {
     {"layout.every_pair_of_kinds", every_pair_of_kinds, each_kind},
+    {"layout.blocks_are_told", blocks_are_told},
     {"layout.random_nests", random_nests, each_kind},
     {"layout.many_and_large_blocks", many_and_large_blocks, each_kind},
     {"layout.to_self", to_self},
