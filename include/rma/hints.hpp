@@ -151,6 +151,10 @@ struct Hints {
   /// (RMA_PROMOTE=1 for all windows). Not done where it would not be safe; `promoted()` reports that.
   /// The memory is private again when the window is freed, even if other threads write there meanwhile.
   bool promote = false;
+  /// Parts of allocate_shared lie in one piece: that of each rank begins where that of the rank before it ends, as in
+  /// MPI_Win_allocate_shared without `alloc_shared_noncontig`. The piece is memory of rank 0, which is best where one
+  /// rank writes it all; else each part is in its own rank's memory. Other windows ignore it.
+  bool contiguous = false;
   /// See fence_kind (RMA_FENCE for all windows). A design that the fabric cannot carry out is an error.
   fence_kind fence = fence_kind::automatic;
 };

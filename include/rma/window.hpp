@@ -121,7 +121,8 @@ class Window : public window_facts,
                                          const Hints& hints = {}) noexcept {
     return try_make(team, plan(detail::call::create, memory.data(), memory.size()), made, hints);
   }
-  /// As `allocate`, for a team on one node: plain loads and stores reach each part through `pointer_to`.
+  /// As `allocate`, for a team on one node: plain loads and stores reach each part through `pointer_to`. With
+  /// Hints::contiguous all parts are one array, in the order of the ranks, from `pointer_to(0)` on.
   /// Shape      collective over the team
   /// Errors     unreachable if the team spans nodes (use `team.node()`)
   [[nodiscard]] static Window allocate_shared(const Team& team, std::size_t count, const Hints& hints = {},

@@ -201,7 +201,8 @@ void* mapped_base(const window_view& view, int rank) noexcept {
 bool place_in_segment(const window_view& window, std::uint64_t& offset, std::uint64_t& bytes_max) noexcept {
   if (&window == no_window()) return false;
   const window_core& w = core_of(window);
-  if (w.kind != call::allocate && w.kind != call::allocate_shared) return false;
+  const bool own = w.kind == call::allocate || (w.kind == call::allocate_shared && !w.hints.contiguous);
+  if (!own) return false;
   offset = w.block_offset + w.layout.data_at;
   bytes_max = w.part_bytes_max;
   return true;

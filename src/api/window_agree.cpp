@@ -38,7 +38,7 @@ wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hi
     return all;
   };
   const unsigned policy = static_cast<unsigned>(hints.policy) << 1 | (hints.deferrable ? 1U : 0U);
-  return {static_cast<std::uint64_t>(plan.kind),
+  return {digits(plan.kind, hints.contiguous),
           unit_of(plan, hints),
           hints.signals,
           static_cast<std::uint64_t>(hints.accumulate),
@@ -50,8 +50,8 @@ wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hi
 std::string difference(const team_core& team, const window_plan& plan, const Hints& hints, alike what) {
   switch (what) {
     case alike::kind:
-      return fmt::format("the ranks make windows in different ways, this one by {}; all must call the same",
-                         name_of(plan.kind));
+      return fmt::format("the ranks make windows in different ways, this one by {}{}; all must call the same",
+                         name_of(plan.kind), hints.contiguous ? " with Hints::contiguous" : "");
     case alike::unit:
       return fmt::format(
           "the ranks count displacements in different units, this one in {} bytes (the window's element, "

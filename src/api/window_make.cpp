@@ -85,6 +85,27 @@ std::uint64_t on_huge_pages(std::uint64_t bytes) noexcept {
   return rest < huge_from_bytes ? bytes : bytes + shm::huge_bytes - rest;
 }
 
+/// True if all parts are in the block of rank 0.
+bool is_one_piece(const window_core& w) noexcept { return w.kind == call::allocate_shared && w.hints.contiguous; }
+
+/// Where the part of a rank begins in a window of one piece; the sizes of those before it are published.
+std::byte* part_in_piece(const window_core& w, int rank) noexcept {
+  std::uint64_t before = 0;
+  for (int r = 0; r < rank; ++r) before += w.identity_of(r)->identity.bytes;
+  const auto first = static_cast<std::size_t>(w.team->node_index(0));
+  return w.board->segment(first) + w.block_offset + w.layout.data_at + before;
+}
+
+/// Collective.
+void find_part_in_piece(window_core& w, const window_plan& plan) {
+  w.my_block().identity.bytes = w.local_bytes;
+  if (const status s = w.team->barrier(); !ok(s)) {
+    leave_window(w);
+    raise_team(*w.team, name_of(plan.kind).data(), s, plan.where);
+  }
+  w.local_base = part_in_piece(w, w.team->rank);
+}
+
 void publish(window_core& w) {
   window_block& mine = w.my_block();
   if (w.locks == lock_protocol::hybrid) set_home(w, wished_home(w));
@@ -104,8 +125,9 @@ void publish(window_core& w) {
     const std::lock_guard guard(w.ctx->lock());
     mine.identity.wide_reachable =
         w.local_bytes == 0 ||
-        (library ? block.bytes >= w.block_bytes
-                 : w.writable && ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide)));
+        (is_one_piece(w) ? w.team->rank == 0
+         : library       ? block.bytes >= w.block_bytes
+                   : w.writable && ok(w.ctx->wide()->register_region(w.local_base, w.local_bytes, mine.identity.wide)));
   }
   mine.reachable = in_segment || w.local_bytes == 0 ? 1 : 0;
 }
@@ -146,7 +168,9 @@ void attach_targets(window_core& w, const window_plan& plan) {
     if (by_memory && (w.intranode || self)) v.lock = &block.lock;
     if (plan.kind == call::create_dynamic) continue;
     const bool same = w.board->same_process(static_cast<std::size_t>(place));
-    if (self || (w.intranode && same)) {
+    if (is_one_piece(w)) {
+      v.base = part_in_piece(w, static_cast<int>(w.first + i));
+    } else if (self || (w.intranode && same)) {
       v.base = reinterpret_cast<std::byte*>(block.region.address);
     } else if (w.intranode && block.reachable != 0) {
       v.base = block.identity.bytes == 0 ? reinterpret_cast<std::byte*>(&block)
@@ -376,9 +400,11 @@ void take_place(window_core& w, const window_plan& plan, agreement all) {
   const bool copied_to = library_memory && (team.one_node || all.mapped_max > 1);
   w.layout =
       lay_out(all.mapped_max, w.hints, all.bytes_max, library_memory ? 4096 : 64, copied_to ? page_offset_bytes : 0);
-  w.block_bytes = w.layout.data_at + (library_memory ? w.local_bytes : 0);
+  const std::uint64_t in_piece = team.rank == 0 ? all.bytes_sum : 0;
+  const std::uint64_t most = is_one_piece(w) ? all.bytes_sum : all.bytes_max;
+  w.block_bytes = w.layout.data_at + (is_one_piece(w) ? in_piece : library_memory ? w.local_bytes : 0);
   w.part_bytes_max = all.bytes_max;
-  const std::uint64_t room = w.layout.data_at + (library_memory ? all.bytes_max : 0);
+  const std::uint64_t room = w.layout.data_at + (library_memory ? most : 0);
   team_core::placement at{library_memory ? look_for_memory(w, all) : status::done, 0};
   if (ok(at.result)) at = place_block(w, room);
   if (at.result == status::out_of_memory) refuse_bytes(w, plan, all);
@@ -425,6 +451,7 @@ window_view* make_window(const Team& handle, const window_plan& plan, const Hint
   const bool in_memory = w->locks == lock_protocol::cpu && w->intranode && !w->spans_nodes;
   w->inline_sync = in_memory && !w->observed && may_inline(*w) ? 1 : 0;
   take_place(*w, plan, all);
+  if (is_one_piece(*w)) find_part_in_piece(*w, plan);
   if (plan.kind == call::create && (hints.promote || rt.config.on(knob::promote))) promote_memory(*w);
   if (plan.kind == call::create) check_access(*w, w->local_base, w->local_bytes);
   publish(*w);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <string>
 
 #include "cases.hpp"
@@ -75,6 +76,51 @@ void shared_pointers(context& ctx) {
     ctx.equal(win[static_cast<std::size_t>(r)], 100 * ctx.rank() + r, "store of a neighbor");
   }
   win.free();
+}
+
+// Goal: with Hints::contiguous the parts of a shared window are one array, in the order of the ranks: also empty ones,
+// and in a team of other order. Operations reach each part, and not the one behind it. Break: let part_in_piece leave
+// out what is before a part.
+void shared_in_one_piece(context& ctx) {
+  for (int r = 0; r < ctx.size(); ++r)
+    if (!ctx.world().shares_memory(r)) return;
+  rma::Team team = ctx.world().split(0, -ctx.rank());
+  const auto part_of = [](int rank) { return static_cast<std::size_t>(rank % 3 == 1 ? 0 : 5 + 2 * rank); };
+  auto win = rma::Window<int>::allocate_shared(team, part_of(team.rank()), {.contiguous = true});
+  int* const all = win.pointer_to(0);
+  std::size_t total = 0;
+  for (int r = 0; r < team.size(); ++r) {
+    ctx.check(win.pointer_to(r) == all + total, "a part that does not follow the one before");
+    ctx.equal(win.size(r), part_of(r), "size of a part");
+    total += part_of(r);
+  }
+  ctx.check(win.data() == win.pointer_to(team.rank()), "data() is not this rank's part");
+  ctx.check(std::all_of(all, all + total, [](int v) { return v == 0; }), "fresh memory is not zero");
+  team.barrier();
+  if (team.rank() == team.size() - 1) std::iota(all, all + total, 0);
+  team.barrier();
+  ctx.check(win.local().empty() || win.local()[0] == static_cast<int>(win.data() - all), "stores of another rank");
+  win.fence();
+  const std::vector<int> hundreds(3, 100);
+  for (int r = 0; r < team.size(); ++r) {
+    int past = 0;
+    ctx.expect(win.try_get(past, r, part_of(r)), rma::status::out_of_window, "what is behind a part");
+    if (part_of(r) == 0) continue;
+    win.accumulate(1000, r, part_of(r) - 1, rma::sum);
+    win.accumulate(std::span<const int>(hundreds), r, 0, rma::sum);
+    ctx.equal(win.get(r, 3), static_cast<int>(win.pointer_to(r) - all) + 3, "get from a part");
+  }
+  win.fence(rma::no_succeed);
+  if (!win.local().empty()) {
+    const int before = static_cast<int>(win.data() - all);
+    ctx.equal(win.local()[0], before + 100 * team.size(), "sum at the begin of a part");
+    ctx.equal(win.local().back(), before + static_cast<int>(win.size()) - 1 + 1000 * team.size(), "sum at its end");
+  }
+  win.free();
+  if (ctx.size() > 1) {
+    ctx.throws(rma::status::bad_setting, {"in different ways"},
+               [&] { (void)rma::Window<int>::allocate_shared(ctx.world(), 4, {.contiguous = ctx.rank() == 0}); });
+  }
 }
 
 // Goal: an allocated window on one node shares memory with the ranks that the team says it does.
@@ -351,6 +397,7 @@ constexpr test_case window_table[] = {
     {"window.sizes_differ_by_rank", sizes_differ_by_rank, each_kind},
     {"window.reused_memory_is_zero", reused_memory_is_zero},
     {"window.shared_pointers", shared_pointers},
+    {"window.shared_in_one_piece", shared_in_one_piece},
     {"window.pointers_match_the_team", pointers_match_the_team},
     {"window.displacement_units", displacement_units, displaced_kinds},
     {"window.descriptions", descriptions, each_kind},
