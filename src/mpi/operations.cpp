@@ -22,9 +22,9 @@ status put_layouts(window& w, const origin_buffer& from, const extent_of_data& h
     const auto* const data = static_cast<const std::byte*>(from.address);
     const Layout from_layout = layout_of(*here.type, here.count);
     const Layout to_layout = layout_of(*there.type, there.count);
-    const auto [in, target, at] = w.find(to.target, to.displacement);
-    if (request != nullptr) return in.try_rput(data, from_layout, target, at, to_layout, *request);
-    return in.try_put(data, from_layout, target, at, to_layout);
+    const std::uint64_t at = w.offset(to.target, to.displacement);
+    if (request != nullptr) return w.memory.try_rput(data, from_layout, to.target, at, to_layout, *request);
+    return w.memory.try_put(data, from_layout, to.target, at, to_layout);
   });
 }
 
@@ -34,26 +34,31 @@ status get_layouts(window& w, const result_buffer& to, const extent_of_data& her
     auto* const data = static_cast<std::byte*>(to.address);
     const Layout to_layout = layout_of(*here.type, here.count);
     const Layout from_layout = layout_of(*there.type, there.count);
-    const auto [in, target, at] = w.find(from.target, from.displacement);
-    if (request != nullptr) return in.try_rget(data, to_layout, target, at, from_layout, *request);
-    return in.try_get(data, to_layout, target, at, from_layout);
+    const std::uint64_t at = w.offset(from.target, from.displacement);
+    if (request != nullptr) return w.memory.try_rget(data, to_layout, from.target, at, from_layout, *request);
+    return w.memory.try_get(data, to_layout, from.target, at, from_layout);
   });
 }
 
-/// The operator and element type of an update, if the library has them.
+/// The operator and element type of an update.
 struct native_update {
-  element type;
-  operation op;
+  element type = element::u8;
+  operation op = operation::no_op;
 };
 
-/// Returns bad_type if MPI does not allow it: data of different types, an invalid operator.
-inline status choose(const extent_of_data& there, MPI_Op op, std::optional<native_update>& made) noexcept {
+/// Returns bad_type if MPI does not allow it: data of different types, an invalid operator. Without data any update
+/// does.
+inline status choose(const extent_of_data& there, MPI_Op op, native_update& made) noexcept {
   if (there.type->basic == nullptr) return there.bytes() == 0 ? status::done : status::bad_type;
   const std::optional<operation> ours = current()->types->operators.find(op);
   const std::optional<element> as = there.type->basic->as;
-  if (ours && as && defined_for(*ours, *as)) made = native_update{*as, *ours};
+  if (!ours || !as || !defined_for(*ours, *as)) return status::bad_type;
+  made = {*as, *ours};
   return status::done;
 }
+
+/// The layout of the elements that an update combines.
+Layout elements_of(const extent_of_data& data) { return elements_of(*data.type, data.count); }
 
 }  // namespace
 
@@ -67,8 +72,8 @@ status put(window& w, const origin_buffer& from, const place& to, Request* reque
   const std::size_t bytes = here.bytes();
   if (bytes != there.bytes()) return status::bad_size;
   const std::span<const std::byte> data(static_cast<const std::byte*>(from.address), bytes);
-  const auto [in, target, at] = w.find(to.target, to.displacement);
-  return request != nullptr ? in.try_rput(data, target, at, *request) : in.try_put(data, target, at);
+  const std::uint64_t at = w.offset(to.target, to.displacement);
+  return request != nullptr ? w.memory.try_rput(data, to.target, at, *request) : w.memory.try_put(data, to.target, at);
 }
 
 status get(window& w, const result_buffer& to, const place& from, Request* request) noexcept {
@@ -81,8 +86,9 @@ status get(window& w, const result_buffer& to, const place& from, Request* reque
   const std::size_t bytes = here.bytes();
   if (bytes != there.bytes()) return status::bad_size;
   const std::span<std::byte> room(static_cast<std::byte*>(to.address), bytes);
-  const auto [in, target, at] = w.find(from.target, from.displacement);
-  return request != nullptr ? in.try_rget(room, target, at, *request) : in.try_get(room, target, at);
+  const std::uint64_t at = w.offset(from.target, from.displacement);
+  return request != nullptr ? w.memory.try_rget(room, from.target, at, *request)
+                            : w.memory.try_get(room, from.target, at);
 }
 
 status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op op, Request* request) noexcept {
@@ -91,16 +97,16 @@ status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op 
   extent_of_data there;
   if (const status s = describe(from.count, from.type, here); !ok(s)) return s;
   if (const status s = describe(to.count, to.type, there); !ok(s)) return s;
-  std::optional<native_update> native;
+  native_update native;
   if (const status s = choose(there, op, native); !ok(s)) return s;
-  if (!native) return update_by_mpi(w, from, nullptr, to, there, op);
   return guarded([&] {
-    const Layout from_layout = layout_of(*here.type, here.count);
-    const Layout to_layout = layout_of(*there.type, there.count);
-    const auto [in, target, at] = w.find(to.target, to.displacement);
+    const Layout from_layout = elements_of(here);
+    const Layout to_layout = elements_of(there);
+    const std::uint64_t at = w.offset(to.target, to.displacement);
     if (request == nullptr)
-      return in.accumulate_as(native->type, native->op, from.address, from_layout, target, at, to_layout);
-    return in.raccumulate_as(native->type, native->op, from.address, from_layout, target, at, to_layout, *request);
+      return w.memory.accumulate_as(native.type, native.op, from.address, from_layout, to.target, at, to_layout);
+    return w.memory.raccumulate_as(native.type, native.op, from.address, from_layout, to.target, at, to_layout,
+                                   *request);
   });
 }
 
@@ -114,20 +120,19 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
   if (const status s = has_operand ? describe(from.count, from.type, here) : status::done; !ok(s)) return s;
   if (const status s = describe(result.count, result.type, old); !ok(s)) return s;
   if (const status s = describe(to.count, to.type, there); !ok(s)) return s;
-  std::optional<native_update> native;
+  native_update native;
   if (const status s = choose(there, op, native); !ok(s)) return s;
-  if (!native) return update_by_mpi(w, from, &result, to, there, op);
   return guarded([&] {
-    const Layout from_layout = has_operand ? layout_of(*here.type, here.count) : Layout();
-    const Layout result_layout = layout_of(*old.type, old.count);
-    const Layout to_layout = layout_of(*there.type, there.count);
-    const auto [in, target, at] = w.find(to.target, to.displacement);
+    const Layout from_layout = has_operand ? elements_of(here) : Layout();
+    const Layout result_layout = elements_of(old);
+    const Layout to_layout = elements_of(there);
+    const std::uint64_t at = w.offset(to.target, to.displacement);
     if (request == nullptr) {
-      return in.get_accumulate_as(native->type, native->op, from.address, from_layout, result.address, result_layout,
-                                  target, at, to_layout);
+      return w.memory.get_accumulate_as(native.type, native.op, from.address, from_layout, result.address,
+                                        result_layout, to.target, at, to_layout);
     }
-    return in.rget_accumulate_as(native->type, native->op, from.address, from_layout, result.address, result_layout,
-                                 target, at, to_layout, *request);
+    return w.memory.rget_accumulate_as(native.type, native.op, from.address, from_layout, result.address, result_layout,
+                                       to.target, at, to_layout, *request);
   });
 }
 
@@ -142,25 +147,25 @@ bool are_plain(MPI_Count count, MPI_Datatype type, const place& there, extent_of
 inline status put_now(window& w, const origin_buffer& from, const place& to) noexcept {
   extent_of_data data;
   if (!are_plain(from.count, from.type, to, data)) return put(w, from, to, nullptr);
-  const auto [in, target, at] = w.find(to.target, to.displacement);
-  return in.try_put(std::span(static_cast<const std::byte*>(from.address), data.bytes()), target, at);
+  const std::uint64_t at = w.offset(to.target, to.displacement);
+  return w.memory.try_put(std::span(static_cast<const std::byte*>(from.address), data.bytes()), to.target, at);
 }
 
 inline status get_now(window& w, const result_buffer& to, const place& from) noexcept {
   extent_of_data data;
   if (!are_plain(to.count, to.type, from, data)) return get(w, to, from, nullptr);
-  const auto [in, target, at] = w.find(from.target, from.displacement);
-  return in.try_get(std::span(static_cast<std::byte*>(to.address), data.bytes()), target, at);
+  const std::uint64_t at = w.offset(from.target, from.displacement);
+  return w.memory.try_get(std::span(static_cast<std::byte*>(to.address), data.bytes()), from.target, at);
 }
 
 inline status accumulate_now(window& w, const origin_buffer& from, const place& to, MPI_Op op) noexcept {
   extent_of_data data;
-  std::optional<native_update> native;
-  if (!are_plain(from.count, from.type, to, data) || !ok(choose(data, op, native)) || !native)
+  native_update native;
+  if (!are_plain(from.count, from.type, to, data) || !ok(choose(data, op, native)))
     return accumulate(w, from, to, op, nullptr);
-  const auto [in, target, at] = w.find(to.target, to.displacement);
+  const std::uint64_t at = w.offset(to.target, to.displacement);
   const std::span<const std::byte> values(static_cast<const std::byte*>(from.address), data.bytes());
-  return in.accumulate_as(native->type, native->op, values, target, at);
+  return w.memory.accumulate_as(native.type, native.op, values, to.target, at);
 }
 
 status fetch_and_op(window& w, const void* value, void* old, MPI_Datatype type, int target, MPI_Aint at,
@@ -168,14 +173,9 @@ status fetch_and_op(window& w, const void* value, void* old, MPI_Datatype type, 
   if (target == MPI_PROC_NULL) return status::done;
   extent_of_data one;
   if (const status s = describe(1, type, one); !ok(s)) return s;
-  std::optional<native_update> native;
+  native_update native;
   if (const status s = choose(one, op, native); !ok(s)) return s;
-  if (!native) {
-    const result_buffer result{old, 1, type};
-    return update_by_mpi(w, {value, 1, type}, &result, {target, at, 1, type}, one, op);
-  }
-  const auto where = w.find(target, at);
-  return where.in.fetch_and_op_as(native->type, native->op, value, old, where.target, where.at);
+  return w.memory.fetch_and_op_as(native.type, native.op, value, old, target, w.offset(target, at));
 }
 
 status compare_and_swap(window& w, const void* desired, const void* expected, void* old, MPI_Datatype type, int target,
@@ -184,10 +184,9 @@ status compare_and_swap(window& w, const void* desired, const void* expected, vo
   extent_of_data one;
   if (const status s = describe(1, type, one); !ok(s)) return s;
   if (one.type->basic == nullptr) return status::bad_type;
-  element as = one.type->basic->as.value_or(element::i32);  // of a logical: as long as an int
-  if (one.type->bytes != bytes_of(as) || as > element::u64) return status::bad_type;
-  const auto where = w.find(target, at);
-  return where.in.compare_and_swap_as(as, expected, desired, old, where.target, where.at);
+  const element as = one.type->basic->as.value_or(element::c128);
+  if (as > element::u64) return status::bad_type;
+  return w.memory.compare_and_swap_as(as, expected, desired, old, target, w.offset(target, at));
 }
 
 }  // namespace

@@ -47,9 +47,4 @@ status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op 
 status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const place& to, MPI_Op op,
                       Request* request) noexcept;
 
-/// An update for which the library has no operator or element type: MPI_Reduce_local combines the values, under a lock
-/// of the target's part. It is complete at the origin and at the target when it returns. `result` may be null.
-status update_by_mpi(window& w, const origin_buffer& from, const result_buffer* result, const place& to,
-                     const extent_of_data& there, MPI_Op op) noexcept;
-
 }  // namespace rma::mpi

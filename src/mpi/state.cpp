@@ -5,7 +5,6 @@
 #include <cstring>
 #include <mutex>
 
-#include "mpi/lock_board.hpp"
 #include "mpi/requests.hpp"
 #include "mpi/types.hpp"
 
@@ -18,19 +17,11 @@ state::state(const Config& config, MPI_Comm own)
       runtime(config),
       world(runtime.world()),
       types(std::make_unique<type_table>()),
-      locks(std::make_unique<lock_board>(world)),
       requests(std::make_unique<request_list>()) {
   runtime.on_wait([this] { poll_mpi(*this); });
 }
 
 state::~state() = default;
-
-// A location outside the target's part becomes one in `memory`, which has none: the operation reports the error.
-window::spot window::find_in_pool(int target, std::uint64_t at) noexcept {
-  const auto t = static_cast<std::size_t>(target);
-  if (target < 0 || t + 1 >= parts.size() || at > parts[t + 1] - parts[t]) return {memory, target, at};
-  return {pool, 0, parts[t] + at};
-}
 
 window* find_slow(state& s, MPI_Win win) noexcept {
   const std::shared_lock guard(s.mutex);

@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,24 +27,20 @@ namespace rma::mpi {
 
 struct datatype;
 class type_table;
-class lock_board;
 class request_list;
 
 /// A window that is taken over.
 struct window {
   std::atomic<MPI_Win> handle = MPI_WIN_NULL;  ///< handle of the MPI's own window beside it
-  Window<std::byte> memory;                    ///< its epochs, and its memory unless that is in the pool
-  /// The memory of a shared window in one piece: all parts are consecutive, in rank 0's part of this. Its epoch is open
-  /// as long as it lives.
-  Window<std::byte> pool;
-  std::vector<std::uint64_t> parts;  ///< starts of the parts in the pool, and the end of the last one; empty: no pool
+  Window<std::byte> memory;
   int rank = 0;
   int size = 0;
-  bool no_locks = false;    ///< the program has given this info key
-  bool deferrable = false;  ///< the program cannot load or store memory of other ranks directly
+  bool no_locks = false;       ///< the program has given this info key
+  bool noncontiguous = false;  ///< the parts of a shared window are not one piece
+  bool deferrable = false;     ///< the program cannot load or store memory of other ranks directly
 
   // Displacement units: one for all ranks, or 0 and one for each.
-  std::uint64_t unit = 1;
+  std::int64_t unit = 1;
   std::vector<int> units;
 
   // The values of MPI_Win_get_attr.
@@ -53,38 +50,26 @@ struct window {
   int flavor = MPI_WIN_FLAVOR_CREATE;
   int model = MPI_WIN_UNIFIED;
 
+  /// The displacement in bytes. A negative one is beyond every part, also where its product does not fit.
   [[nodiscard]] std::uint64_t offset(int target, MPI_Aint displacement) const noexcept {
-    if (unit != 0) [[likely]]
-      return static_cast<std::uint64_t>(displacement) * unit;
-    const auto t = static_cast<std::size_t>(target);
-    return t < units.size() ? static_cast<std::uint64_t>(displacement) * static_cast<std::uint64_t>(units[t]) : 0;
+    std::int64_t at = 0;
+    if (__builtin_mul_overflow(displacement, unit != 0 ? unit : unit_of(target), &at)) [[unlikely]]
+      return std::numeric_limits<std::uint64_t>::max();
+    return static_cast<std::uint64_t>(at);
   }
-
-  /// The location to which an operation applies.
-  struct spot {
-    Window<std::byte>& in;
-    int target;
-    std::uint64_t at;
-  };
-  [[nodiscard]] spot find(int target, MPI_Aint displacement) noexcept {
-    const std::uint64_t at = offset(target, displacement);
-    if (parts.empty()) [[likely]]
-      return {memory, target, at};
-    return find_in_pool(target, at);
-  }
-  /// Makes stores to the pool visible to ranks that synchronize with the end of the epoch, or of the flush, that
-  /// follows.
-  status settle_pool() noexcept { return parts.empty() ? status::done : pool.try_flush_all(); }
 
  private:
-  [[nodiscard]] spot find_in_pool(int target, std::uint64_t at) noexcept;
+  /// Of a rank that the window does not have: any, since the operation reports it.
+  [[nodiscard]] std::int64_t unit_of(int target) const noexcept {
+    const auto t = static_cast<std::size_t>(target);
+    return t < units.size() ? units[t] : 1;
+  }
 };
 
 /// Counters of a process, for RMA_MPI_EXPLAIN.
 struct decisions {
   std::atomic<std::uint64_t> windows_here = 0;    ///< made here as their first ranks
   std::atomic<std::uint64_t> windows_of_mpi = 0;  ///< left to MPI
-  std::atomic<std::uint64_t> updates_by_mpi = 0;  ///< combined by MPI_Reduce_local
 };
 
 struct state {
@@ -102,7 +87,6 @@ struct state {
   bool explain = false;  ///< set by rank 0 for all
   decisions counts;
   std::unique_ptr<type_table> types;
-  std::unique_ptr<lock_board> locks;
   std::unique_ptr<request_list> requests;
 
   std::atomic<window*> last = nullptr;  ///< the window that was found last

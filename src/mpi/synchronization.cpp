@@ -48,13 +48,6 @@ std::vector<int> ranks_of(MPI_Group group, MPI_Win win) {
   return ours;
 }
 
-/// Ends an epoch, or flushes.
-template <class End>
-status settled(window& w, End&& end) noexcept {
-  if (const status s = w.settle_pool(); !ok(s)) return s;
-  return end(w.memory);
-}
-
 }  // namespace
 }  // namespace rma::mpi
 
@@ -63,8 +56,7 @@ using namespace rma::mpi;
 int MPI_Win_fence(int assert, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_fence(assert, win);
-  return report(*w, "MPI_Win_fence",
-                settled(*w, [&](auto& memory) { return memory.try_fence(promises_of_fence(assert)); }));
+  return report(*w, "MPI_Win_fence", w->memory.try_fence(promises_of_fence(assert)));
 }
 
 int MPI_Win_lock(int lock_type, int rank, int assert, MPI_Win win) {
@@ -77,7 +69,7 @@ int MPI_Win_unlock(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_unlock(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_unlock", settled(*w, [&](auto& memory) { return memory.try_unlock(rank); }), rank);
+  return report(*w, "MPI_Win_unlock", w->memory.try_unlock(rank), rank);
 }
 
 int MPI_Win_lock_all(int assert, MPI_Win win) {
@@ -91,40 +83,39 @@ int MPI_Win_lock_all(int assert, MPI_Win win) {
 int MPI_Win_unlock_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_unlock_all(win);
-  return report(*w, "MPI_Win_unlock_all", settled(*w, [](auto& memory) { return memory.try_unlock_all(); }));
+  return report(*w, "MPI_Win_unlock_all", w->memory.try_unlock_all());
 }
 
 int MPI_Win_flush(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_flush", settled(*w, [&](auto& memory) { return memory.try_flush(rank); }), rank);
+  return report(*w, "MPI_Win_flush", w->memory.try_flush(rank), rank);
 }
 
 int MPI_Win_flush_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_all(win);
-  return report(*w, "MPI_Win_flush_all", settled(*w, [](auto& memory) { return memory.try_flush_all(); }));
+  return report(*w, "MPI_Win_flush_all", w->memory.try_flush_all());
 }
 
 int MPI_Win_flush_local(int rank, MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_local(rank, win);
   if (rank == MPI_PROC_NULL) return MPI_SUCCESS;
-  return report(*w, "MPI_Win_flush_local", settled(*w, [&](auto& memory) { return memory.try_flush_local(rank); }),
-                rank);
+  return report(*w, "MPI_Win_flush_local", w->memory.try_flush_local(rank), rank);
 }
 
 int MPI_Win_flush_local_all(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_flush_local_all(win);
-  return report(*w, "MPI_Win_flush_local_all", settled(*w, [](auto& memory) { return memory.try_flush_local_all(); }));
+  return report(*w, "MPI_Win_flush_local_all", w->memory.try_flush_local_all());
 }
 
 int MPI_Win_sync(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_sync(win);
-  return report(*w, "MPI_Win_sync", settled(*w, [](auto& memory) { return memory.try_sync(); }));
+  return report(*w, "MPI_Win_sync", w->memory.try_sync());
 }
 
 int MPI_Win_post(MPI_Group group, int assert, MPI_Win win) {
@@ -143,7 +134,7 @@ int MPI_Win_start(MPI_Group group, int assert, MPI_Win win) {
 int MPI_Win_complete(MPI_Win win) {
   window* const w = find(win);
   if (w == nullptr) return PMPI_Win_complete(win);
-  return report(*w, "MPI_Win_complete", settled(*w, [](auto& memory) { return memory.try_complete(); }));
+  return report(*w, "MPI_Win_complete", w->memory.try_complete());
 }
 
 int MPI_Win_wait(MPI_Win win) {

@@ -132,7 +132,7 @@ Layout type_decoder::made_of(const datatype* known) {
   if (known == nullptr) throw Error(status::bad_type, "a predefined type of no kind that is known");
   if (basic != nullptr && basic != known->basic) mixed = true;
   basic = known->basic;
-  return known->one;
+  return whole_elements && basic->has_gaps ? known->elements : known->one;
 }
 
 Layout type_decoder::combine(const type_contents& of) {
@@ -166,7 +166,7 @@ Layout type_decoder::combine(const type_contents& of) {
 Layout type_decoder::layout(MPI_Datatype type) {
   const type_contents of(type);
   if (of.combiner == MPI_COMBINER_NAMED) return made_of(types.find_predefined(type));
-  if (type_contents::is_f90(of.combiner)) return made_of(types.find_f90(type, of.combiner));
+  if (type_contents::is_f90(of.combiner)) return made_of(types.find_f90(type, of.combiner, of.i.empty() ? 0 : of.i[0]));
   MPI_Aint lower = 0;
   MPI_Aint extent = 0;
   PMPI_Type_get_extent(type, &lower, &extent);
@@ -183,6 +183,8 @@ std::unique_ptr<datatype> type_decoder::decode(MPI_Datatype type) noexcept {
     made->dense =
         made->bytes == 0 || (made->one.is_contiguous() && made->one.lower() == 0 && made->one.extent() == made->bytes);
     made->basic = mixed ? nullptr : basic;
+    whole_elements = made->basic != nullptr && made->basic->has_gaps;
+    if (whole_elements) made->elements = layout(type);
     return made;
   } catch (const std::exception& e) {
     types.refusal_ = e.what();

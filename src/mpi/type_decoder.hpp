@@ -23,6 +23,7 @@ struct type_decoder {
   type_table& types;
   const basic_type* basic = nullptr;
   bool mixed = false;
+  bool whole_elements = false;  ///< pairs have their gaps
 };
 
 }  // namespace rma::mpi

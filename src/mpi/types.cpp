@@ -3,6 +3,7 @@
 
 #include <complex>
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "mpi/type_decoder.hpp"
@@ -12,6 +13,11 @@ namespace rma::mpi {
 Layout layout_of(const datatype& type, std::size_t count) {
   if (type.dense) return Layout::contiguous<std::byte>(count * type.bytes);
   return count == 1 ? type.one : Layout::contiguous(count, type.one);
+}
+
+Layout elements_of(const datatype& type, std::size_t count) {
+  if (type.basic == nullptr || !type.basic->has_gaps) return layout_of(type, count);
+  return count == 1 ? type.elements : Layout::contiguous(count, type.elements);
 }
 
 operator_table::operator_table() noexcept
@@ -26,19 +32,24 @@ operator_table::operator_table() noexcept
              {MPI_BXOR, operation::bxor},
              {MPI_LAND, operation::land},
              {MPI_LOR, operation::lor},
-             {MPI_LXOR, operation::lxor}}} {}
+             {MPI_LXOR, operation::lxor},
+             {MPI_MINLOC, operation::minloc},
+             {MPI_MAXLOC, operation::maxloc}}} {}
 
 namespace {
 
-/// The element type of that size: signed or unsigned integers, floating point, complex; none if there is none.
+/// The element type of that size: signed or unsigned integers, floating point, complex, logical; none if there is none.
+/// Operators on Fortran's logical values are those of C, as in both MPIs.
 std::optional<element> element_of_size(char kind, int bytes) noexcept {
   constexpr struct {
     char kind;
     int bytes;
     element as;
-  } table[] = {{'i', 1, element::i8},  {'i', 2, element::i16}, {'i', 4, element::i32}, {'i', 8, element::i64},
-               {'u', 1, element::u8},  {'u', 2, element::u16}, {'u', 4, element::u32}, {'u', 8, element::u64},
-               {'f', 4, element::f32}, {'f', 8, element::f64}, {'c', 8, element::c32}, {'c', 16, element::c64}};
+  } table[] = {{'i', 1, element::i8},    {'i', 2, element::i16},   {'i', 4, element::i32}, {'i', 8, element::i64},
+               {'u', 1, element::u8},    {'u', 2, element::u16},   {'u', 4, element::u32}, {'u', 8, element::u64},
+               {'f', 4, element::f32},   {'f', 8, element::f64},   {'c', 8, element::c32}, {'c', 16, element::c64},
+               {'f', 16, element::f128}, {'c', 32, element::c128}, {'l', 1, element::i8},  {'l', 2, element::i16},
+               {'l', 4, element::i32},   {'l', 8, element::i64}};
   for (const auto& each : table) {
     if (each.kind == kind && each.bytes == bytes) return each.as;
   }
@@ -59,9 +70,9 @@ std::unique_ptr<datatype> type_table::make_basic(MPI_Datatype type, std::optiona
   PMPI_Type_size(type, &bytes);
   PMPI_Type_get_extent(type, &lower, &extent);
   auto basic = std::make_unique<basic_type>();
-  *basic = {type, static_cast<std::size_t>(bytes), static_cast<std::size_t>(extent), as, 0};
+  *basic = {type, static_cast<std::size_t>(bytes), static_cast<std::size_t>(extent), as, false};
   auto made = std::make_unique<datatype>();
-  *made = {type, basic->bytes, extent == bytes, basic.get(), Layout::contiguous<std::byte>(basic->bytes)};
+  *made = {type, basic->bytes, extent == bytes, basic.get(), Layout::contiguous<std::byte>(basic->bytes), {}};
   basics_.push_back(std::move(basic));
   return made;
 }
@@ -83,10 +94,12 @@ const datatype* type_table::find_predefined(MPI_Datatype type) noexcept {
   return found == predefined_.end() ? nullptr : found->second.get();
 }
 
-const datatype* type_table::find_f90(MPI_Datatype type, int combiner) {
+const datatype* type_table::find_f90(MPI_Datatype type, int combiner, int digits) {
   const auto found = f90_.find(number_of(type));
   if (found != f90_.end()) return found->second.get();
-  const char kind = combiner == MPI_COMBINER_F90_INTEGER ? 'i' : combiner == MPI_COMBINER_F90_REAL ? 'f' : 'c';
+  const bool is_integer = combiner == MPI_COMBINER_F90_INTEGER;
+  const bool is_quadruple = !is_integer && digits > std::numeric_limits<long double>::digits10;
+  const char kind = is_integer ? 'i' : is_quadruple ? 'q' : combiner == MPI_COMBINER_F90_REAL ? 'f' : 'c';
   int bytes = 0;
   PMPI_Type_size(type, &bytes);
   return f90_.emplace(number_of(type), make_basic(type, element_of_size(kind, bytes))).first->second.get();
@@ -135,39 +148,45 @@ type_table::~type_table() { PMPI_Type_free_keyval(&keyval_); }
 void type_table::add_fortran() {
   for (const MPI_Datatype type : {MPI_INTEGER, MPI_INTEGER1, MPI_INTEGER2, MPI_INTEGER4, MPI_INTEGER8, MPI_CHARACTER})
     add_by_size(type, 'i');
-  for (const MPI_Datatype type : {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8, MPI_REAL16})
-    add_by_size(type, 'f');
-  for (const MPI_Datatype type : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16, MPI_COMPLEX32})
-    add_by_size(type, 'c');
-  add_by_size(MPI_LOGICAL, 'l');  // MPI defines which values are true
+  for (const MPI_Datatype type : {MPI_REAL, MPI_DOUBLE_PRECISION, MPI_REAL4, MPI_REAL8}) add_by_size(type, 'f');
+  for (const MPI_Datatype type : {MPI_COMPLEX, MPI_DOUBLE_COMPLEX, MPI_COMPLEX8, MPI_COMPLEX16}) add_by_size(type, 'c');
+  add_by_size(MPI_LOGICAL, 'l');
+  for (const MPI_Datatype type : {MPI_REAL16, MPI_COMPLEX32}) add_by_size(type, 'q');  // no type of C++: not updated
 }
 
-/// The second one of a pair is the last int of its data.
 void type_table::add_pairs() {
-  for (const MPI_Datatype type : {MPI_FLOAT_INT, MPI_DOUBLE_INT, MPI_LONG_INT, MPI_2INT, MPI_SHORT_INT,
-                                  MPI_LONG_DOUBLE_INT, MPI_2INTEGER, MPI_2REAL, MPI_2DOUBLE_PRECISION}) {
-    add_pair(type);
-  }
+  add_pair(MPI_SHORT_INT, element_of<ValueIndex<short>>);
+  add_pair(MPI_2INT, element_of<ValueIndex<int>>);
+  add_pair(MPI_LONG_INT, element_of<ValueIndex<long>>);
+  add_pair(MPI_FLOAT_INT, element_of<ValueIndex<float>>);
+  add_pair(MPI_DOUBLE_INT, element_of<ValueIndex<double>>);
+  add_pair(MPI_LONG_DOUBLE_INT, element_of<ValueIndex<long double>>);
+  add_pair(MPI_2REAL, element::f32_f32);
+  add_pair(MPI_2DOUBLE_PRECISION, element::f64_f64);
+  if (MPI_2INTEGER == MPI_DATATYPE_NULL) return;
+  int bytes = 0;
+  PMPI_Type_size(MPI_2INTEGER, &bytes);
+  add_pair(MPI_2INTEGER, bytes == 8 ? element::i32_i32 : element::i64_i64);
 }
 
-void type_table::add_pair(MPI_Datatype type) {
+/// The data of a pair with gaps end with its int.
+void type_table::add_pair(MPI_Datatype type, element as) {
   if (type == MPI_DATATYPE_NULL) return;
-  int bytes = 0;
-  PMPI_Type_size(type, &bytes);
-  if (bytes <= 0) return;
-  add(type, std::nullopt);
-  MPI_Aint lower = 0;
-  MPI_Aint extent = 0;
-  PMPI_Type_get_true_extent(type, &lower, &extent);
-  datatype& made = *predefined_.at(number_of(type));
+  std::unique_ptr<datatype> pair = make_basic(type, as);
   basic_type& basic = *basics_.back();
-  if (static_cast<std::size_t>(extent) == basic.bytes && basic.extent == basic.bytes) return;  // no holes
-  basic.second_at = static_cast<std::size_t>(extent) - sizeof(int);
-  const Layout first = Layout::contiguous<std::byte>(basic.bytes - sizeof(int));
-  const Layout second = Layout::contiguous<int>(1);
-  const Layout both = Layout::structure({{first, 0}, {second, static_cast<std::ptrdiff_t>(basic.second_at)}});
-  made.dense = false;
-  made.one = Layout::resized(both, 0, basic.extent);
+  if (basic.extent != bytes_of(as)) {
+    basic.as.reset();  // the compiler of that MPI lays it out in another way
+  } else if (basic.bytes != basic.extent) {
+    MPI_Aint lower = 0;
+    MPI_Aint extent = 0;
+    PMPI_Type_get_true_extent(type, &lower, &extent);
+    const Layout first = Layout::contiguous<std::byte>(basic.bytes - sizeof(int));
+    const Layout both = Layout::structure({{first, 0}, {Layout::contiguous<int>(1), extent - MPI_Aint{sizeof(int)}}});
+    basic.has_gaps = true;
+    pair->one = Layout::resized(both, 0, basic.extent);
+    pair->elements = Layout::contiguous<std::byte>(basic.extent);
+  }
+  predefined_.emplace(number_of(type), std::move(pair));
 }
 
 }  // namespace rma::mpi

@@ -17,9 +17,8 @@ struct basic_type {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
   std::size_t bytes = 0;        ///< of data
   std::size_t extent = 0;       ///< distance from one to the next
-  std::optional<element> as{};  ///< the library's element type; none: MPI_Reduce_local does the updates
-  std::size_t second_at = 0;    ///< of a pair: offset of its int
-  [[nodiscard]] bool is_pair() const noexcept { return second_at != 0; }
+  std::optional<element> as{};  ///< the library's element type; none: it is not updated
+  bool has_gaps = false;        ///< a pair with bytes that are no data, which its element has as well
 };
 
 struct datatype {
@@ -28,16 +27,19 @@ struct datatype {
   bool dense = false;                 ///< the data of several are contiguous, and begin at the buffer's address
   const basic_type* basic = nullptr;  ///< the type of all its parts; null: of different types
   Layout one;                         ///< layout of one, with its extent
+  Layout elements;                    ///< as `one`, with the gaps of pairs; set if `basic` has gaps
 };
 
-/// The layout of `count` elements.
+/// The layout of the data of `count`.
 Layout layout_of(const datatype& type, std::size_t count);
+/// The layout of the elements of `count`, for updates: whole pairs, gaps included.
+Layout elements_of(const datatype& type, std::size_t count);
 
 /// Handles of operators are constants of the MPI, but not of the compiler: they are stored once.
 class operator_table {
  public:
   operator_table() noexcept;
-  /// Returns the library's operator; none for MINLOC, MAXLOC and invalid operators.
+  /// Returns the library's operator; none for invalid operators and those of the program.
   [[nodiscard]] std::optional<operation> find(MPI_Op op) const noexcept {
     for (const row& each : rows_) {
       if (each.theirs == op) return each.ours;
@@ -75,15 +77,16 @@ class type_table {
  private:
   friend struct type_decoder;
   const datatype* find_predefined(MPI_Datatype type) noexcept;
-  /// Finds types of MPI_Type_create_f90_real and the like, whose handles are not known in advance.
-  const datatype* find_f90(MPI_Datatype type, int combiner);
+  /// Finds types of MPI_Type_create_f90_real and the like, whose handles are not known in advance. `digits`: that many
+  /// decimal ones were asked for.
+  const datatype* find_f90(MPI_Datatype type, int combiner, int digits);
   const datatype* find_slow(MPI_Datatype type) noexcept;
   std::unique_ptr<datatype> make_basic(MPI_Datatype type, std::optional<element> as);
   void add(MPI_Datatype type, std::optional<element> as);
   void add_by_size(MPI_Datatype type, char kind);
   void add_fortran();
   void add_pairs();
-  void add_pair(MPI_Datatype type);
+  void add_pair(MPI_Datatype type, element as);
 
   std::unordered_map<std::uint64_t, std::unique_ptr<datatype>> predefined_;
   std::vector<std::unique_ptr<basic_type>> basics_;

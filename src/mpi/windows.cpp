@@ -86,7 +86,7 @@ std::unique_ptr<window> take_record(state& s) {
 void agree_on_units(window& w, int unit, const window_info& info, MPI_Comm comm) {
   w.own_unit = unit;
   w.units.clear();
-  w.unit = static_cast<std::uint64_t>(unit);
+  w.unit = unit;
   if (info.same_disp_unit) return;
   const int mine[2] = {unit, -unit};
   int most[2] = {0, 0};
@@ -97,27 +97,20 @@ void agree_on_units(window& w, int unit, const window_info& info, MPI_Comm comm)
   PMPI_Allgather(&unit, 1, MPI_INT, w.units.data(), 1, MPI_INT, comm);
 }
 
-/// The parts of a shared window lie one after the other, in memory of rank 0.
-status make_pool(const Team& team, window& w, const Hints& hints, MPI_Comm comm) {
-  w.parts.assign(static_cast<std::size_t>(w.size) + 1, 0);
-  const auto bytes = static_cast<std::uint64_t>(w.bytes);
-  PMPI_Allgather(&bytes, 1, MPI_UINT64_T, w.parts.data() + 1, 1, MPI_UINT64_T, comm);
-  std::partial_sum(w.parts.begin(), w.parts.end(), w.parts.begin());
-  const std::size_t own = w.rank == 0 ? w.parts.back() : 0;
-  if (const status made = Window<std::byte>::try_allocate_shared(team, own, w.pool, hints); !ok(made)) return made;
-  if (const status opened = w.pool.lock_all_nothrow(no_check); !ok(opened)) return opened;
-  w.base = w.pool.pointer_to(0) + w.parts[static_cast<std::size_t>(w.rank)];
-  return Window<std::byte>::try_allocate(team, 0, w.memory, hints);
+/// A part that is empty has no address, unless the parts are one piece.
+std::byte* shared_base(const window& w, int rank, std::size_t bytes) noexcept {
+  return bytes > 0 || !w.noncontiguous ? w.memory.pointer_to(rank) : nullptr;
 }
 
 status make_shared(const Team& team, window& w, const Hints& hints) {
-  const status made = Window<std::byte>::try_allocate_shared(team, static_cast<std::size_t>(w.bytes), w.memory, hints);
-  w.base = ok(made) && w.bytes > 0 ? w.memory.pointer_to(w.rank) : nullptr;
+  const auto bytes = static_cast<std::size_t>(w.bytes);
+  const status made = Window<std::byte>::try_allocate_shared(team, bytes, w.memory, hints);
+  w.base = ok(made) ? shared_base(w, w.rank, bytes) : nullptr;
   return made;
 }
 
-status make_memory(const Team& team, window& w, const window_info& info, MPI_Comm comm) {
-  const Hints hints{.accumulate_granularity = info.granularity_bytes};
+status make_memory(const Team& team, window& w, const window_info& info) {
+  const Hints hints{.accumulate_granularity = info.granularity_bytes, .contiguous = !info.noncontiguous};
   const auto bytes = static_cast<std::size_t>(w.bytes);
   switch (w.flavor) {
     case MPI_WIN_FLAVOR_ALLOCATE: {
@@ -125,8 +118,7 @@ status make_memory(const Team& team, window& w, const window_info& info, MPI_Com
       w.base = ok(made) ? w.memory.data() : nullptr;
       return made;
     }
-    case MPI_WIN_FLAVOR_SHARED:
-      return info.noncontiguous ? make_shared(team, w, hints) : make_pool(team, w, hints, comm);
+    case MPI_WIN_FLAVOR_SHARED: return make_shared(team, w, hints);
     case MPI_WIN_FLAVOR_DYNAMIC: return Window<std::byte>::try_create_dynamic(team, w.memory, hints);
     default: return Window<std::byte>::try_create(team, {static_cast<std::byte*>(w.base), bytes}, w.memory, hints);
   }
@@ -149,9 +141,9 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
   const window_info info = info_of(asked.info);
   w->no_locks = info.no_locks;
   w->deferrable = asked.flavor != MPI_WIN_FLAVOR_SHARED;
-  w->parts.clear();
+  w->noncontiguous = info.noncontiguous;
   agree_on_units(*w, asked.unit, info, asked.comm);
-  if (const status made = make_memory(team, *w, info, asked.comm); !ok(made)) {
+  if (const status made = make_memory(team, *w, info); !ok(made)) {
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
     return reject(asked.comm, error_class(made));
   }
@@ -172,10 +164,6 @@ int free_window(state& s, MPI_Win* win) {
   const int code = PMPI_Win_free(win);  // calls the attributes' functions, which may use the window
   if (code != MPI_SUCCESS) return code;
   const status freed = w->memory.try_free();
-  if (!w->parts.empty()) {
-    (void)w->pool.try_unlock_all();
-    (void)w->pool.try_free();
-  }
   const std::lock_guard guard(s.mutex);
   w->handle = MPI_WIN_NULL;
   s.last = nullptr;
@@ -198,30 +186,16 @@ bool own_attribute(window& w, int keyval, void* value) noexcept {
   return false;
 }
 
-/// A separate part has no address if it is empty.
-status part_of(window& w, int rank, std::size_t& bytes, std::byte*& base) noexcept {
-  if (w.parts.empty()) {
-    const status s = w.memory.try_part_bytes(rank, bytes);
-    base = ok(s) && bytes > 0 ? w.memory.pointer_to(rank) : nullptr;
-    return s;
-  }
-  const auto r = static_cast<std::size_t>(rank);
-  bytes = w.parts[r + 1] - w.parts[r];
-  base = w.pool.pointer_to(0) + w.parts[r];
-  return status::done;
-}
-
 /// `rank` MPI_PROC_NULL: the first part that is not empty.
 status shared_part(window& w, int rank, MPI_Aint* bytes, int* unit, void** base) noexcept {
   if (w.flavor != MPI_WIN_FLAVOR_SHARED) return status::not_supported;
   for (int r = 0; r < w.size; ++r) {
     std::size_t part = 0;
-    std::byte* at = nullptr;
-    if (const status s = part_of(w, r, part, at); !ok(s)) return s;
+    if (const status s = w.memory.try_part_bytes(r, part); !ok(s)) return s;
     if (rank == r || (rank == MPI_PROC_NULL && part > 0)) {
       *bytes = static_cast<MPI_Aint>(part);
       *unit = w.unit != 0 ? static_cast<int>(w.unit) : w.units[static_cast<std::size_t>(r)];
-      *base = at;
+      *base = shared_base(w, r, part);
       return status::done;
     }
   }

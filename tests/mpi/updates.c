@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates: every operator, the types that no processor updates (pairs, long double), requests, units that differ.
+// Updates: every operator, the types that no processor updates (pairs, long double), requests, units that differ and
+// displacements that no window has.
 #include <complex.h>
 #include <mpi.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static int rank, size, wrong;
@@ -11,6 +13,12 @@ static void check(const char* what, double is, double should) {
   if (is == should) return;
   ++wrong;
   printf("rank %d: %s is %g, not %g\n", rank, what, is, should);
+}
+
+// False if the program runs by the MPI alone.
+static int is_taken_over(void) {
+  const char* const preloaded = getenv("LD_PRELOAD");
+  return preloaded != NULL && strstr(preloaded, "librma_mpi") != NULL;
 }
 
 static void operators(MPI_Win win, int* part) {
@@ -103,6 +111,88 @@ static void forms_of_pairs(void) {
   MPI_Win_free(&win);
 }
 
+// All ranks update rank 0's pairs of one type, every second one of four: the greatest value and its least index.
+#define PAIRS_OF(NAME, VALUE, TYPE)                                                      \
+  static void NAME(void) {                                                               \
+    struct pair {                                                                        \
+      VALUE value;                                                                       \
+      int index;                                                                         \
+    } *part, mine[2] = {{(VALUE)(rank / 2), rank}, {(VALUE)-1, rank}}, old[2];           \
+    const int last = size - 1;                                                           \
+    MPI_Datatype apart;                                                                  \
+    MPI_Win win;                                                                         \
+    MPI_Type_vector(2, 1, 2, TYPE, &apart);                                              \
+    MPI_Type_commit(&apart);                                                             \
+    MPI_Win_allocate(4 * sizeof *part, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);   \
+    for (int i = 0; i < 4; ++i) part[i] = (struct pair){(VALUE)-5, 50 + i};              \
+    MPI_Win_fence(0, win);                                                               \
+    MPI_Accumulate(mine, 2, TYPE, 0, 0, 1, apart, MPI_MAXLOC, win);                      \
+    MPI_Win_fence(0, win);                                                               \
+    if (rank == 0) {                                                                     \
+      check(#NAME " greatest", (double)part[0].value, last / 2);                         \
+      check(#NAME " its index", part[0].index, last / 2 * 2);                            \
+      check(#NAME " of equal ones", part[2].index, 0);                                   \
+      check(#NAME " between", part[1].index, 51);                                        \
+    }                                                                                    \
+    MPI_Win_fence(0, win);                                                               \
+    mine[0].value = mine[1].value = (VALUE)-9;                                           \
+    MPI_Get_accumulate(mine, 2, TYPE, old, 2, TYPE, rank, 0, 1, apart, MPI_MINLOC, win); \
+    MPI_Win_fence(MPI_MODE_NOSUCCEED, win);                                              \
+    check(#NAME " least", (double)part[2].value, -9);                                    \
+    check(#NAME " fetched", (double)old[0].value, rank == 0 ? last / 2 : -5);            \
+    check(#NAME " fetched index", old[1].index, rank == 0 ? 0 : 52);                     \
+    check(#NAME " behind", part[3].index, 53);                                           \
+    MPI_Win_free(&win);                                                                  \
+    MPI_Type_free(&apart);                                                               \
+  }
+PAIRS_OF(short_int, short, MPI_SHORT_INT)
+PAIRS_OF(two_int, int, MPI_2INT)
+PAIRS_OF(long_int, long, MPI_LONG_INT)
+PAIRS_OF(float_int, float, MPI_FLOAT_INT)
+PAIRS_OF(double_int, double, MPI_DOUBLE_INT)
+PAIRS_OF(long_double_int, long double, MPI_LONG_DOUBLE_INT)
+
+// A pair of ints is aligned as an int is.
+static void pairs_between_words(void) {
+  int *part, mine[2] = {rank, rank};
+  MPI_Win win;
+  MPI_Win_allocate(3 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  part[0] = part[1] = part[2] = -1;
+  MPI_Win_fence(0, win);
+  MPI_Accumulate(mine, 1, MPI_2INT, 0, 1, 1, MPI_2INT, MPI_MAXLOC, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  if (rank == 0) {
+    check("before the pair", part[0], -1);
+    check("value of a pair between words", part[1], size - 1);
+    check("its index", part[2], size - 1);
+  }
+  MPI_Win_free(&win);
+}
+
+// The MPIs do not check displacements.
+static void negative_displacements(void) {
+  if (!is_taken_over()) return;
+  const MPI_Aint displacements[] = {-1, -8, -((MPI_Aint)1 << 61),
+                                    -((MPI_Aint)1 << 62)};  // the last are a multiple of 2^64
+  double *part, value = 7;
+  MPI_Win win;
+  MPI_Win_allocate(4 * sizeof *part, sizeof *part, MPI_INFO_NULL, MPI_COMM_WORLD, &part, &win);
+  for (int i = 0; i < 4; ++i) part[i] = i;
+  MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+  MPI_Win_fence(0, win);
+  for (int i = 0; i < 4; ++i) {
+    int kind = MPI_SUCCESS;
+    const MPI_Aint at = displacements[i];
+    MPI_Error_class(MPI_Put(&value, 1, MPI_DOUBLE, rank, at, 1, MPI_DOUBLE, win), &kind);
+    check("class of a put at a negative displacement", kind, MPI_ERR_RMA_RANGE);
+    MPI_Error_class(MPI_Accumulate(&value, 1, MPI_DOUBLE, rank, at, 1, MPI_DOUBLE, MPI_SUM, win), &kind);
+    check("class of a sum at a negative displacement", kind, MPI_ERR_RMA_RANGE);
+  }
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  for (int i = 0; i < 4; ++i) check("memory after refused calls", part[i], i);
+  MPI_Win_free(&win);
+}
+
 static void complexes(void) {
   double complex *part, factor = 2 * I;
   MPI_Win win;
@@ -112,6 +202,17 @@ static void complexes(void) {
   MPI_Accumulate(&factor, 1, MPI_C_DOUBLE_COMPLEX, (rank + 1) % size, 0, 1, MPI_C_DOUBLE_COMPLEX, MPI_PROD, win);
   MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
   check("imaginary part", cimag(*part), 6);
+  MPI_Win_free(&win);
+  long double complex *sum, add = rank + 1 - I;
+  MPI_Win_allocate(sizeof *sum, sizeof *sum, MPI_INFO_NULL, MPI_COMM_WORLD, &sum, &win);
+  *sum = 0.5L;
+  MPI_Win_fence(0, win);
+  MPI_Accumulate(&add, 1, MPI_C_LONG_DOUBLE_COMPLEX, 0, 0, 1, MPI_C_LONG_DOUBLE_COMPLEX, MPI_SUM, win);
+  MPI_Win_fence(MPI_MODE_NOSUCCEED, win);
+  if (rank == 0) {
+    check("real part of a long sum", (double)creall(*sum), 0.5 + size * (size + 1) / 2);
+    check("its imaginary part", (double)cimagl(*sum), -size);
+  }
   MPI_Win_free(&win);
 }
 
@@ -214,6 +315,17 @@ int main(int argc, char** argv) {
   MPI_Win_free(&win);
   pairs();
   forms_of_pairs();
+#ifdef OPEN_MPI
+  if (is_taken_over())  // Open MPI 4.1.4 updates no pairs of a short and an int that are apart
+#endif
+    short_int();
+  two_int();
+  long_int();
+  float_int();
+  double_int();
+  long_double_int();
+  pairs_between_words();
+  negative_displacements();
   complexes();
   types_by_precision();
   units();
