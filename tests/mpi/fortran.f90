@@ -1,5 +1,6 @@
 ! SPDX-License-Identifier: Apache-2.0
-! A window of Fortran: made, used in fences and locks, asked for its attributes.
+! A window of Fortran: made, used in fences and locks, asked for its attributes; and the blocking calls, which go on to
+! the MPI with all of their arguments.
 program fortran
   use mpi
   use, intrinsic :: iso_c_binding
@@ -62,7 +63,78 @@ program fortran
   call mpi_win_get_attr(win, mpi_win_size, attribute, flag, ierror)
   if (.not. flag .or. attribute /= 64) wrong = wrong + 1
   call mpi_win_free(win, ierror)
+  call messages
+  call collectives
   call mpi_allreduce(wrong, old, 1, mpi_integer, mpi_sum, mpi_comm_world, ierror)
   if (rank == 0) print '(a, i0, a)', 'fortran: ', old, ' wrong'
   call mpi_finalize(ierror)
+
+contains
+
+  subroutine expect(holds)
+    logical, intent(in) :: holds
+    if (.not. holds .or. ierror /= mpi_success) wrong = wrong + 1
+    ierror = -1
+  end subroutine expect
+
+  subroutine messages
+    integer :: in, out, status(mpi_status_size), message, which, requests(2), statuses(mpi_status_size, 2)
+    out = 70 + rank
+    in = 0
+    call mpi_sendrecv(out, 1, mpi_integer, right, 1, in, 1, mpi_integer, left, 1, mpi_comm_world, status, ierror)
+    call expect(in == 70 + left .and. status(mpi_source) == left)
+    call mpi_irecv(in, 1, mpi_integer, left, 2, mpi_comm_world, requests(1), ierror)
+    call mpi_send(out, 1, mpi_integer, right, 2, mpi_comm_world, ierror)
+    call mpi_wait(requests(1), status, ierror)
+    call expect(in == 70 + left .and. status(mpi_tag) == 2)
+    in = 0
+    call mpi_irecv(in, 1, mpi_integer, left, 3, mpi_comm_world, requests(1), ierror)
+    requests(2) = mpi_request_null
+    call mpi_ssend(out, 1, mpi_integer, right, 3, mpi_comm_world, ierror)
+    call mpi_waitany(2, requests, which, status, ierror)
+    call expect(in == 70 + left .and. which == 1)
+    call mpi_isend(out, 1, mpi_integer, right, 4, mpi_comm_world, requests(1), ierror)
+    call mpi_probe(left, 4, mpi_comm_world, status, ierror)
+    call expect(status(mpi_source) == left)
+    call mpi_recv(in, 1, mpi_integer, left, 4, mpi_comm_world, status, ierror)
+    call expect(in == 70 + left .and. status(mpi_tag) == 4)
+    call mpi_isend(out, 1, mpi_integer, right, 5, mpi_comm_world, requests(2), ierror)
+    call mpi_mprobe(left, 5, mpi_comm_world, message, status, ierror)
+    call expect(status(mpi_tag) == 5)
+    call mpi_mrecv(in, 1, mpi_integer, message, status, ierror)
+    call expect(in == 70 + left)
+    call mpi_waitall(2, requests, statuses, ierror)
+    call expect(all(requests == mpi_request_null))
+  end subroutine messages
+
+  subroutine collectives
+    integer :: mine(ranks), others(ranks), ones(ranks), places(ranks), i, sum
+    ones = 1
+    places = [(i, i = 0, ranks - 1)]
+    sum = ranks * (ranks - 1) / 2
+    mine = rank
+    call mpi_bcast(mine, 1, mpi_integer, ranks - 1, mpi_comm_world, ierror)
+    call expect(mine(1) == ranks - 1)
+    mine = rank
+    call mpi_reduce(mine, others, 1, mpi_integer, mpi_sum, 0, mpi_comm_world, ierror)
+    call expect(rank /= 0 .or. others(1) == sum)
+    call mpi_allreduce(mine(1), others(1), 1, mpi_integer, mpi_sum, mpi_comm_world, ierror)
+    call expect(others(1) == sum)
+    call mpi_gather(mine, 1, mpi_integer, others, 1, mpi_integer, 0, mpi_comm_world, ierror)
+    call expect(rank /= 0 .or. all(others == places))
+    call mpi_scatter(places, 1, mpi_integer, others, 1, mpi_integer, 0, mpi_comm_world, ierror)
+    call expect(others(1) == rank)
+    call mpi_allgather(mine, 1, mpi_integer, others, 1, mpi_integer, mpi_comm_world, ierror)
+    call expect(all(others == places))
+    others = -1
+    call mpi_allgatherv(mine, 1, mpi_integer, others, ones, places, mpi_integer, mpi_comm_world, ierror)
+    call expect(all(others == places))
+    call mpi_alltoall(mine, 1, mpi_integer, others, 1, mpi_integer, mpi_comm_world, ierror)
+    call expect(all(others == places))
+    others = -1
+    call mpi_alltoallv(mine, ones, places, mpi_integer, others, ones, places, mpi_integer, mpi_comm_world, ierror)
+    call expect(all(others == places))
+    call mpi_allreduce(mpi_in_place, mine(1), 1, mpi_integer, mpi_sum, mpi_comm_world, ierror)
+    call expect(mine(1) == sum)
+  end subroutine collectives
 end program fortran

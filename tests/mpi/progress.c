@@ -44,7 +44,7 @@ static void fetch(MPI_Win win) {
   MPI_Win_flush_local(last, win);
   MPI_Win_unlock_all(win);
 }
-static void pair(MPI_Win win) {  // updated under a lock of the library's own, inside an epoch
+static void pair(MPI_Win win) {  // which no single instruction updates
   struct {
     double value;
     int where;
