@@ -217,7 +217,6 @@ void reductions(context& ctx) {
                                 rma::operation::no_op};
   constexpr std::array of_floats{reductions_of<double>, reductions_of<float>};
   constexpr std::array of_pairs{reductions_of<rma::ValueIndex<double>>, reductions_of<rma::ValueIndex<short>>};
-  constexpr std::array of_places{rma::operation::minloc, rma::operation::maxloc};
   constexpr std::size_t operators_of_integers = 1 + static_cast<std::size_t>(rma::operation::no_op);
   constexpr std::array of_integers{reductions_of<std::int32_t>, reductions_of<std::uint64_t>,
                                    reductions_of<std::int8_t>};
@@ -227,9 +226,9 @@ void reductions(context& ctx) {
   for (const auto& [type, op, size, how] :
        combinations<4>(ctx, {of_integers.size(), operators_of_integers, element_counts.size(), forms.size()}))
     of_integers[type](ctx, static_cast<rma::operation>(op), element_counts[size], forms[how]);
-  for (const auto& [type, op, size, how] :
-       combinations<4>(ctx, {of_pairs.size(), of_places.size(), element_counts.size(), forms.size()}))
-    of_pairs[type](ctx, of_places[op], element_counts[size], forms[how]);
+  for (const auto op : {rma::operation::minloc, rma::operation::maxloc})
+    for (const auto& [type, size, how] : combinations<3>(ctx, {of_pairs.size(), element_counts.size(), forms.size()}))
+      of_pairs[type](ctx, op, element_counts[size], forms[how]);
 }
 
 // Goal: each member gets the combination of its part, equal ones or not, in place or not.
