@@ -14,7 +14,7 @@
 ///            non-blocking forms. Any number may be pending on a team, and complete in any order
 /// Completes  when this member's buffers may be reused and its results are available; other members may complete later
 /// Memory     the call sends the contents of a buffer at the time of the call
-/// Units      sizes, counts and offsets in elements; those of layouts as in rma/layout.hpp
+/// Units      counts and offsets in elements; layouts as in rma/layout.hpp: their v forms are those of alltoallw
 /// Errors     bad_size where members give different sizes, bad_argument where they make different calls or name
 ///            different roots: a member that detects it reports both calls, and informs the others. bad_rank: a
 ///            root that is no member. peer_failed, revoked: as for all calls on a team. The output of a failed call is

@@ -349,6 +349,12 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
   return transfer_ns + e.messages * m.message_ns + e.combined_bytes * m.combined_byte_ns;
 }
 
+/// True if members know sizes that others do not, so that their estimates differ: of messages, they may choose
+/// algorithms that send the same ones, but puts only meet puts.
+bool sizes_differ(const shape& s) noexcept {
+  return s.varied && (s.what == call::gather || s.what == call::scatter || s.what == call::alltoall);
+}
+
 /// Puts have no other way for long messages, and copies at both ends.
 machine_costs costs_of_puts(const machine_costs& m) noexcept {
   machine_costs puts = m;
@@ -365,6 +371,7 @@ choice choose(const shape& s, const machine_costs& m, const algorithm* forced) n
   c.estimate_ns = c.second_ns = std::numeric_limits<double>::max();
   for (const algorithm& a : rows) {
     if (a.what != s.what || (a.fits != nullptr && !a.fits(s))) continue;
+    if (a.by_puts && &a != forced && sizes_differ(s)) continue;
     const double ns = estimated_ns(a.estimate(s), a.by_puts ? costs_of_puts(m) : m);
     if (&a == forced || (forced == nullptr && ns < c.estimate_ns)) {
       if (c.chosen != nullptr && c.estimate_ns < c.second_ns) {
