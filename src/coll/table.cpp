@@ -355,12 +355,12 @@ bool sizes_differ(const shape& s) noexcept {
   return s.varied && (s.what == call::gather || s.what == call::scatter || s.what == call::alltoall);
 }
 
-/// Puts have no other way for long messages, and copies at both ends.
+/// Puts have no other way for long messages, and copies at both ends; of many at once the link hides them.
 machine_costs costs_of_puts(const machine_costs& m) noexcept {
   machine_costs puts = m;
   puts.latency_ns = m.put_latency_ns;
   puts.message_ns = m.put_ns;
-  puts.byte_ns = puts.long_byte_ns = m.put_byte_ns;
+  puts.byte_ns = m.put_byte_ns;
   puts.eager_bytes = std::numeric_limits<double>::max();
   return puts;
 }

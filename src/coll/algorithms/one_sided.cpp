@@ -19,9 +19,10 @@
 namespace rma::detail::coll::one_sided {
 namespace {
 
-constexpr std::size_t short_bytes = 16 * 1024;  ///< of a vector, or of all blocks
-constexpr int ranks_at_once = 16;               ///< a short exchange with all others in one round
-constexpr int ranks_of_exchange = 64;           ///< blocks for all others in one round fill the links
+constexpr std::size_t short_bytes = 16 * 1024;    ///< of a vector, or of all blocks
+constexpr std::size_t at_once_bytes = 64 * 1024;  ///< through one rank's link, in a round with all others
+constexpr int ranks_at_once = 16;
+constexpr int ranks_of_exchange = 64;  ///< blocks for all others in one round fill the links
 
 std::size_t bytes_of_blocks(const blocks& b, int count) noexcept {
   std::size_t bytes = 0;
@@ -33,7 +34,7 @@ std::size_t bytes_of_blocks(const blocks& b, int count) noexcept {
 bool at_once(const shape& s) noexcept {
   if (s.size > ranks_at_once) return false;
   const bool vectors = s.what == call::reduce || s.what == call::allreduce;
-  return (vectors ? s.bytes * at(s.size) : bytes_of_blocks(s.received, s.size)) <= short_bytes;
+  return (vectors ? s.bytes * at(s.size) : bytes_of_blocks(s.received, s.size)) <= at_once_bytes;
 }
 
 }  // namespace
