@@ -117,7 +117,8 @@ void machine::before_sleep(void* self) noexcept {
 
 void machine::send_failure(int to, std::uint64_t team_id, std::uint64_t turn, status why, std::string_view text,
                            int other) noexcept {
-  text = text.substr(0, text_bytes_max);
+  const std::size_t room = ctx_.network_of(to).caps().message_bytes_max - sizeof(failure_message);
+  text = text.substr(0, std::min(text_bytes_max, room));
   const failure_message m{team_id, turn, static_cast<std::int16_t>(why), static_cast<std::uint16_t>(text.size()),
                           other};
   ctx_.send_record(to, message::collective_failed, m, std::as_bytes(std::span(text)));

@@ -398,6 +398,16 @@ void running::finish(status result) noexcept {
   if (!awaited_ && node_ == nullptr) team.give_back(*this);
 }
 
+std::set<int> running::pending_with() const {
+  std::set<int> ranks;
+  const auto add = [&](const message_operation& m) {
+    if (m.ended.load(std::memory_order_relaxed) == 0) ranks.insert(m.peer);
+  };
+  for (std::uint32_t i = 0; i < sends_used_; ++i) add(sends_[i]);
+  for (std::uint32_t i = 0; i < receives_used_; ++i) add(receives_[i]);
+  return ranks;
+}
+
 void running::fail(status why) noexcept {
   if (over()) return;
   RMA_ASSERT(!ok(why));

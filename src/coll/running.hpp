@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <source_location>
 #include <vector>
 
@@ -47,6 +48,8 @@ class running final : public awaited {
   bool work() noexcept;
   /// Ends it with a failure; pending messages are withdrawn.
   void fail(status why) noexcept;
+  /// The world ranks of its pending messages.
+  [[nodiscard]] std::set<int> pending_with() const;
 
   /// Called when a member is in another collective of this number, in memory.
   void meets_memory(int member) noexcept;

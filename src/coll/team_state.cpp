@@ -251,7 +251,11 @@ void team_state::on_failure(std::uint64_t turn, status why, std::string text, in
   failures_known_.store(true);
   if (turn == memory_turn_.load()) told_.store(true);
   const auto at = std::find_if(active_.begin(), active_.end(), [&](const running& r) { return r.turn() == turn; });
-  if (at != active_.end()) at->fail(why);
+  if (at == active_.end()) return;
+  // The withdrawal of a message fails it at its other end, which must have heard of the reason by then.
+  const failure known = failures_[turn];
+  for (const int rank : at->pending_with()) all_.send_failure(rank, team_.id, turn, why, known.text, known.other);
+  at->fail(why);
 }
 
 void team_state::give_up_all(status why) noexcept {

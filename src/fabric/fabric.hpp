@@ -49,6 +49,9 @@ struct transfer_costs {
 /// poll of the fabric then finds the messages sent before the transfer was posted.
 enum class polled_end : std::uint8_t { none, write, read, both };
 
+/// Every fabric's messages may have this length: that of the longest header of a control message, and some data.
+inline constexpr std::size_t message_bytes_min = 256;
+
 struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
@@ -58,7 +61,7 @@ struct capabilities {
   std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read, paired with as many here; a fabric
                                       ///< may refuse several (`not_supported`) where it takes each by itself
   std::size_t transfer_bytes_max = ~std::size_t{0};  ///< length of one write or read
-  std::size_t message_bytes_max = 0;
+  std::size_t message_bytes_max = 0;                 ///< header and payload; at least message_bytes_min
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
   polled_end polls = polled_end::none;  ///< of transfers of one piece

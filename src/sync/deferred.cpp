@@ -50,7 +50,7 @@ status await_target(window_core& w, int target, int peer) noexcept {
 bool goes_by_handler(const window_core& w, const operation_record& op) noexcept {
   const bool atomic = op.kind != call::put && op.kind != call::get;
   if (!w.is_far(op.target) || (atomic && is_by_adapter(w.mode))) return false;
-  return atomic || ends_epoch_by_message(op.shapes == nullptr, op.bytes);
+  return atomic || ends_epoch_by_message(op.shapes == nullptr, op.bytes, w.ctx->wide()->caps().message_bytes_max);
 }
 
 /// Flags the last operation to a target as the last, if handlers carry out all operations of this rank there: others
@@ -67,8 +67,10 @@ void flag_last(window_core& w, int target, target_state& state, std::vector<int>
 bool goes_as_batch(const window_core& w, const target_state& state, const operation_record::queue& due) noexcept {
   if (state.channel || state.fabric_pending.load() != 0 || state.queued.load() != 0) return false;
   const std::uint64_t most = std::min(w.schedule.aggregate_bytes, batched_bytes_max);
+  const std::uint32_t room = batch_bytes_of(w, due.front().target);
   return std::all_of(due.begin(), due.end(), [&](const operation_record& op) {
-    return op.shapes == nullptr && op.bytes <= most && goes_by_handler(w, op);
+    return op.shapes == nullptr && op.bytes <= most && batched_bytes(op.kind, op.bytes, 0) <= room &&
+           goes_by_handler(w, op);
   });
 }
 

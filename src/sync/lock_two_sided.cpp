@@ -19,11 +19,16 @@ namespace {
 class epoch_pieces {
  public:
   epoch_pieces(window_core& w, int target, lock_kind kind, std::uint32_t number, std::uint32_t late)
-      : w_(w), target_(target), kind_(kind), number_(number), late_(late) {}
+      : w_(w),
+        target_(target),
+        kind_(kind),
+        number_(number),
+        late_(late),
+        bytes_max_(operation_message_max_to(w, w.world_rank(target)) - sizeof(lock_header)) {}
 
   void add(std::span<const std::byte> head, std::span<const std::byte> data) {
     const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
-    if (sizeof bytes + bytes > room_.size() - used_) send(false);
+    if (sizeof bytes + bytes > bytes_max_ - used_) send(false);
     append(std::as_bytes(std::span(&bytes, 1)));
     append(head);
     append(data);
@@ -43,6 +48,7 @@ class epoch_pieces {
   int target_;
   lock_kind kind_;
   std::uint32_t number_, late_;
+  std::size_t bytes_max_;
   std::array<std::byte, operation_message_max - sizeof(lock_header)> room_;
   std::size_t used_ = 0;
 };
@@ -77,10 +83,11 @@ lock_request& send_epoch(window_core& w, int target, const deferred_epoch& epoch
   lock_request& request = begin_request(w, target);
   epoch_pieces pieces(w, target, epoch.kind, request.number, late);
   target_state& state = w.state_of(target);
+  const std::size_t bytes_max = operation_message_max_to(w, w.world_rank(target));
   for (operation_record& op : state.held) {
     operation_args args;
     const checked_operation o = recall(w, state, op, args);
-    message_maker made(w, o, operation_message_max - framing_bytes, e.scratch(operation_message_max));
+    message_maker made(w, o, bytes_max - framing_bytes, e.scratch(bytes_max));
     for (bool last = false; !last;) {
       last = made.make();
       pieces.add(made.head(ticket_of(o, op)), made.data());
@@ -177,10 +184,11 @@ void send_operations(window_core& w, int target) {
   const int to = w.world_rank(target);
   context::peer& peer = w.ctx->peer_of(to);
   target_state& state = w.state_of(target);
+  const std::size_t bytes_max = operation_message_max_to(w, to);
   while (!state.held.empty()) {
     operation_args args;
     const checked_operation o = recall(w, state, take_held(w, state), args);
-    message_maker made(w, o, operation_message_max, e.scratch(operation_message_max));
+    message_maker made(w, o, bytes_max, e.scratch(bytes_max));
     operation_record& op = record_by_message(w, o, o.record, peer);
     for (bool last = false; !last;) {
       last = made.make();

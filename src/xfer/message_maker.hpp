@@ -129,9 +129,14 @@ class message_maker {
   std::array<std::byte, sizeof(operation_header) + operation_pieces_max * sizeof(target_rows)> front_;
 };
 
+/// The limit of a message to this rank whose reply, or whose pieces, must fit as well.
+inline std::size_t operation_message_max_to(const window_core& w, int world_rank) noexcept {
+  return operation_message_max_of(w.ctx->network_of(world_rank).caps().message_bytes_max);
+}
+
 /// The limit of an operation's messages on a network with this limit: they may be longer if nothing is fetched.
 inline std::size_t message_bytes_of(const checked_operation& o, std::size_t network_max) noexcept {
-  return o.fetches() ? operation_message_max : std::max(network_max, operation_message_max);
+  return o.fetches() ? operation_message_max_of(network_max) : network_max;
 }
 
 /// The record of an operation by messages: `held`, which becomes null, or a fresh one. The caller holds the progress

@@ -17,18 +17,17 @@ namespace {
 constexpr std::size_t batch_pieces_max = 255;  ///< limit of an operation message's header
 constexpr std::size_t unsent_max = 64;         ///< limit of messages to one target that wait for room
 
-/// The message's size, the same for replies and for fabrics with longer messages.
-constexpr std::size_t batch_message_max = operation_message_max;
-
 /// Collects operations; consecutive similar ones share a header.
 class batch_maker {
  public:
-  batch_maker(window_core& w, int peer) noexcept : w_(w), peer_(peer) { used_ = sizeof(batch_header); }
+  batch_maker(window_core& w, int peer) noexcept : w_(w), peer_(peer), bytes_max_(operation_message_max_to(w, peer)) {
+    used_ = sizeof(batch_header);
+  }
 
   [[nodiscard]] bool has_room(const operation_record& op) const noexcept {
     const std::size_t pieces = op.shapes == nullptr ? 0 : op.shapes->target.blocks();
     return used_ + group_bytes() + group_overhead + batched_bytes(op.kind, op.bytes, pieces) + rider_bytes_max <=
-           batch_message_max;
+           bytes_max_;
   }
   [[nodiscard]] bool empty() const noexcept { return used_ == sizeof(batch_header) && rows_ == 0; }
 
@@ -65,7 +64,7 @@ class batch_maker {
  private:
   void add_pieces(const checked_operation& o, const operation_record& op) noexcept {
     end_group();
-    message_maker made(w_, o, batch_message_max, w_.team->rt->ops->scratch(batch_message_max));
+    message_maker made(w_, o, bytes_max_, w_.team->rt->ops->scratch(bytes_max_));
     (void)made.make();  // makes all of it, since it has few pieces
     const std::span<const std::byte> head = made.head(ticket_of(o, op)), data = made.data();
     const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
@@ -79,7 +78,7 @@ class batch_maker {
     return rows_ == 0 ? 0 : group_overhead + rows_ * sizeof(target_rows) + data_bytes_;
   }
   void append(const void* from, std::size_t bytes) noexcept {
-    RMA_ASSERT(bytes <= room_.size() - used_);
+    RMA_ASSERT(bytes <= bytes_max_ - used_);
     if (bytes == 0) return;  // `from` may be null
     std::memcpy(room_.data() + used_, from, bytes);
     used_ += bytes;
@@ -103,11 +102,12 @@ class batch_maker {
 
   window_core& w_;
   int peer_;
+  std::size_t bytes_max_;
   operation_header head_{};
   std::size_t used_ = 0, rows_ = 0, data_bytes_ = 0;
   std::array<target_rows, batch_pieces_max> pieces_;
-  std::array<std::byte, batch_message_max> data_;
-  std::array<std::byte, batch_message_max> room_;
+  std::array<std::byte, operation_message_max> data_;
+  std::array<std::byte, operation_message_max> room_;
 };
 
 /// Sends the message; its records then await the peer's acknowledgement. The caller holds the progress lock.
@@ -139,10 +139,11 @@ bool has_room_for_batch(window_core& w, int rank) noexcept {
   return w.ctx->peer_of(rank).waiting_count() < unsent_max;
 }
 
-std::uint32_t batch_bytes_of(window_core&, int) noexcept {
+std::uint32_t batch_bytes_of(const window_core& w, int target) noexcept {
   constexpr std::size_t fixed =
       sizeof(batch_header) + rider_bytes_max + sizeof(std::uint32_t) + sizeof(operation_header);
-  return static_cast<std::uint32_t>(batch_message_max - fixed);
+  static_assert(fixed < fabric::message_bytes_min);
+  return static_cast<std::uint32_t>(operation_message_max_to(w, w.world_rank(target)) - fixed);
 }
 
 void send_batches(window_core& w, int target, target_state& state, operation_record::queue& ops,

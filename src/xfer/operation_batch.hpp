@@ -35,7 +35,7 @@ constexpr std::uint32_t batched_bytes(call kind, std::uint64_t bytes, std::size_
   return static_cast<std::uint32_t>(head + std::max<std::size_t>(pieces, 1) * sizeof(target_rows) + data + 1);
 }
 /// The bytes of one message to the target, counted in the same way.
-std::uint32_t batch_bytes_of(window_core& w, int target) noexcept;
+std::uint32_t batch_bytes_of(const window_core& w, int target) noexcept;
 
 /// True if few messages to the rank wait for room of the network: send_batches does not wait before its first message.
 [[nodiscard]] bool has_room_for_batch(window_core& w, int rank) noexcept;

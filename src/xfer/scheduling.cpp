@@ -35,7 +35,9 @@ bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
   if (o.atomic() && is_by_adapter(w.mode)) return false;
   const std::uint64_t most = o.aggregated ? batched_bytes_max : w.schedule.aggregate_bytes;
   if (o.bytes > std::min<std::uint64_t>(most, batched_bytes_max)) return false;
-  return o.contiguous || o.target->blocks() <= batched_pieces_max;
+  const std::size_t pieces = o.contiguous ? 0 : o.target->blocks();
+  return pieces <= batched_pieces_max &&
+         batched_bytes(o.args->kind, o.bytes, pieces) <= batch_bytes_of(w, o.args->target);
 }
 
 /// True if it is posted to the adapter together with others.

@@ -23,16 +23,14 @@ namespace rma::detail {
 
 /// Limit of a message whose reply, or whose pieces, must fit as well. Others may be longer, up to the network's limit.
 inline constexpr std::size_t operation_message_max = 4096;
+/// The same on a network with this limit of its messages.
+constexpr std::size_t operation_message_max_of(std::size_t network_max) noexcept {
+  return network_max < operation_message_max ? network_max : operation_message_max;
+}
 
 /// A value of operation_args::signal and of a message's header from here downwards marks the last message of an epoch,
 /// whose number is this constant minus the signal. For its meaning see epoch_rules::last_came.
 inline constexpr int last_of_epoch = -2;
-/// Limit up to which an operation that is deferred to the end of an epoch uses one message.
-constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes) noexcept {
-  constexpr std::uint64_t one_message_bytes = 4000;
-  return contiguous && bytes <= one_message_bytes;
-}
-
 struct operation_header {
   std::uint64_t window;
   std::uint64_t ticket;  ///< the origin's number for the reply; 0: no reply
@@ -56,6 +54,11 @@ static_assert(sizeof(target_rows) == 24);
 
 /// The size up to which a contiguous operation fits one message.
 inline constexpr std::uint64_t one_message_max = operation_message_max - sizeof(operation_header) - sizeof(target_rows);
+
+/// True if an operation that is deferred to the end of an epoch uses one message, on a network with this limit.
+constexpr bool ends_epoch_by_message(bool contiguous, std::uint64_t bytes, std::size_t network_max) noexcept {
+  return contiguous && bytes <= operation_message_max_of(network_max) - sizeof(operation_header) - sizeof(target_rows);
+}
 
 struct reply_header {
   std::uint64_t ticket;

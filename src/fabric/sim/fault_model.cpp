@@ -23,6 +23,14 @@ void draw_limits(fault_model& w, rng d) {
   if (d.one_in(5)) w.caps.bulk_pieces_max = 0;
 }
 
+/// What a fabric may lack. It has an rng of its own, too.
+void draw_abilities(fault_model& w, rng d) {
+  w.caps.write_with_immediate = !d.one_in(4);
+  w.caps.atomics = !d.one_in(4);
+  w.caps.message_bytes_max = d.one_of<std::size_t>({fabric::message_bytes_min, 1000, message_bytes, message_bytes});
+  w.caps.inline_bytes_max = d.one_of<std::size_t>({0, 64, 256});
+}
+
 }  // namespace
 
 breach breach_named(std::string_view name) {
@@ -101,6 +109,7 @@ fault_model storm(std::uint64_t seed) {
       {fabric::polled_end::none, fabric::polled_end::write, fabric::polled_end::read, fabric::polled_end::both});
   w.caps.polls = w.caps.in_order_placement ? polls : fabric::polled_end::none;
   draw_limits(w, rng(seed ^ 0x11417));
+  draw_abilities(w, rng(seed ^ 0xab1e));
   return w;
 }
 

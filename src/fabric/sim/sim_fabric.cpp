@@ -72,6 +72,7 @@ status sim_fabric::write(int peer, slices from, const fabric::region_key& region
                          fabric::write_flags how) noexcept {
   const bool silent = how.kind == fabric::write_kind::silent;
   if (silent && !caps().words) return status::not_supported;
+  if (how.kind == fabric::write_kind::immediate && !caps().write_with_immediate) return status::not_supported;
   if (!post_kept()) return status::retry_queue_full;
   wire::request o = begin(wire::kind::write, peer, token, region);
   o.remote = to;
@@ -109,6 +110,7 @@ status sim_fabric::compare_swap(int peer, const fabric::region_key& region, std:
 }
 
 status sim_fabric::atomic(const kept_atomic& a, fabric::posting when) noexcept {
+  if (!caps().atomics) return status::not_supported;
   const bool joins = !kept_.empty() && kept_.front().peer == a.peer && kept_.size() < chain_max;
   if (!joins && !post_kept()) return status::retry_queue_full;
   if (when == fabric::posting::now && kept_.empty()) {
@@ -150,6 +152,7 @@ void sim_fabric::counts(const std::function<void(std::string_view, std::uint64_t
 
 status sim_fabric::send(int peer, std::uint16_t kind, std::span<const std::byte> header,
                         std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(header.size() + payload.size() <= caps().message_bytes_max);
   if (!post_kept()) return status::retry_queue_full;
   wire::request o = begin(wire::kind::message, peer, 0, {});
   o.message_kind = kind;

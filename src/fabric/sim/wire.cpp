@@ -129,6 +129,10 @@ void wire::fill(flight& f, const request& o) {
     bulk_pairs_.insert(pair_of(o.origin, o.target));
   }
   if (o.what == kind::write || o.what == kind::read || o.what == kind::bulk) f.data.resize(f.bytes);
+  f.is_inline = false;
+  if (o.what != kind::write || f.silent || f.bytes > faults_.caps.inline_bytes_max) return;
+  copy_out(f, 0, f.bytes);
+  f.is_inline = true;  // nothing is left to be read when it departs
 }
 
 status wire::post(const request& o) {
@@ -244,6 +248,7 @@ void for_part(const Pieces& pieces, std::uint64_t first, std::uint64_t bytes, Ad
 }  // namespace
 
 void wire::copy_out(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept {
+  if (f.is_inline) return;
   const auto copy = [&](const std::byte* from, std::uint64_t at, std::uint64_t n) {
     std::memcpy(f.data.data() + at, from, n);
   };

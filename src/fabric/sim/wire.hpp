@@ -96,6 +96,7 @@ class wire final : public transfer_sink {
     bool fails = false;  ///< it will end with an error
     bool silent = false;
     bool chained = false;
+    bool is_inline = false;  ///< its data were read when it was posted
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;

@@ -23,7 +23,8 @@ struct generic {
   static std::int64_t estimate_ns(const window_core& w, const checked_operation& o) noexcept {
     const fabric::transfer_costs& costs = w.ctx->costs_of(o.peer);
     // The first chunk is copied before it is sent; after it the slower of copy and transfer counts.
-    const std::uint64_t first = std::min<std::uint64_t>(o.bytes, operation_message_max);
+    const std::size_t message_max = w.ctx->network_of(o.peer).caps().message_bytes_max;
+    const std::uint64_t first = std::min<std::uint64_t>(o.bytes, operation_message_max_of(message_max));
     const double later_byte_ns = std::max(costs.byte_ns, costs.message_byte_ns - costs.byte_ns);
     const double data_ns =
         static_cast<double>(first) * costs.message_byte_ns + static_cast<double>(o.bytes - first) * later_byte_ns;

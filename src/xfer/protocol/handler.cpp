@@ -30,7 +30,8 @@ const char* only_by_far_handler(const window_core& w, const placement& at, const
   const fabric::capabilities& caps = w.ctx->wide()->caps();
   if (w.team->rt->ops->forced() == user_memory::handler) return "RMA_USER_MEMORY=handler";
   if (!at.registered) return "the target's memory is not registered";
-  if (o.put_off && ends_epoch_by_message(o.contiguous, o.bytes)) return "data and synchronization in one message";
+  if (o.put_off && ends_epoch_by_message(o.contiguous, o.bytes, caps.message_bytes_max))
+    return "data and synchronization in one message";
   const std::size_t most = o.contiguous  ? caps.handler_bytes_max
                            : o.fetches() ? caps.handler_pieces_bytes_max
                                          : std::max(caps.handler_pieces_bytes_max, caps.message_bytes_max);

@@ -70,11 +70,15 @@ rma::sim::Outcome run_seed(std::uint64_t seed, std::int64_t& died_ns, int& victi
   job.faults = true;
   job.limit = std::chrono::seconds(60);
   const std::uint64_t turn = seed / locks.size();
-  job.settings["RMA_LOCK"] = lock_of(locks[seed % locks.size()], turn);
+  const auto caps = rma::sim::storm(seed).caps;
+  const std::string lock = lock_of(locks[seed % locks.size()], turn);
+  const bool needs_atomics = lock.starts_with("network") || lock.starts_with("hybrid");
+  job.settings["RMA_LOCK"] = needs_atomics && !caps.atomics ? "cpu" : lock;
   if (turn % 2 == 1) job.settings["RMA_LOCK_BYPASSES"] = "0";  // whoever has to wait is the heir
   victim = static_cast<int>(d.below(static_cast<std::uint64_t>(job.ranks)));
   died_ns = static_cast<std::int64_t>(1'000 + d.below(20'000'000));
-  job.settings["RMA_FENCE"] = fences[d.below(fences.size())];
+  const std::string fence = fences[d.below(fences.size())];
+  job.settings["RMA_FENCE"] = fence == "imm-ri" && !caps.write_with_immediate ? "imm-opt" : fence;
   job.kills.push_back({victim, std::chrono::nanoseconds(died_ns)});
   return rma::sim::run(job, [&](Runtime& rt) { work(rt, seed); });
 }

@@ -2,6 +2,7 @@
 // Goal: links that are down and jitter delay packets and lose none; bad conditions are drawn from a seed.
 #include <algorithm>
 #include <catch2/catch.hpp>
+#include <map>
 #include <set>
 
 #include "fabric/sim/fault_model.hpp"
@@ -104,6 +105,33 @@ TEST_CASE("a storm draws what transfers with layouts are cut by, from its seed a
   CHECK(reads == std::set<std::size_t>{1, 4, 16});
   CHECK(handlers.size() == 3);
   CHECK(one_sided.size() == 2);
+}
+
+// Goal: the seeds of the oracles and of the conformance suite meet networks with and without each ability.
+// Break: leave one of them as calm() has it.
+TEST_CASE("a storm draws what a fabric may lack, from its seed alone", "[sim][network]") {
+  std::map<bool, int> immediates, atomics, both;
+  std::map<std::size_t, int> messages, inlined;
+  for (std::uint64_t seed = 1; seed < 150; ++seed) {
+    const fabric::capabilities c = storm(seed).caps, again = storm(seed).caps;
+    ++immediates[c.write_with_immediate];
+    ++atomics[c.atomics];
+    ++both[c.write_with_immediate || c.atomics];
+    ++messages[c.message_bytes_max];
+    ++inlined[c.inline_bytes_max];
+    CHECK(c.message_bytes_max == again.message_bytes_max);
+    CHECK(c.inline_bytes_max == again.inline_bytes_max);
+  }
+  const auto each_is_usual = [](const auto& drawn, std::size_t values) {
+    return drawn.size() == values && std::ranges::all_of(drawn, [](const auto& value) { return value.second > 20; });
+  };
+  CHECK(each_is_usual(immediates, 2));
+  CHECK(each_is_usual(atomics, 2));
+  CHECK(both[false] > 0);
+  CHECK(each_is_usual(messages, 3));
+  CHECK(messages.begin()->first == fabric::message_bytes_min);
+  CHECK(each_is_usual(inlined, 3));
+  CHECK(inlined.contains(0));
 }
 
 }  // namespace rma::sim

@@ -262,7 +262,9 @@ rma::sim::Outcome run_seed(std::uint64_t seed, const std::string& breach = {}, u
   if (seed % 5 == 0) job.settings["RMA_INTRANODE"] = "off";
   if (seed % 7 == 0) job.settings["RMA_PROGRESS_THREAD"] = "1";
   constexpr const char* fences[] = {"auto", "def", "imm-naive", "imm-opt", "imm-ri"};
-  job.settings["RMA_FENCE"] = fences[seed % std::size(fences)];
+  const char* const fence = fences[seed % std::size(fences)];
+  const bool is_refused = std::string_view(fence) == "imm-ri" && !rma::sim::storm(seed).caps.write_with_immediate;
+  job.settings["RMA_FENCE"] = is_refused ? "imm-opt" : fence;
   auto out = rma::sim::run(job, [&](Runtime& rt) {
     std::vector<word> mine(sums + static_cast<std::size_t>(p.ranks) * slots, 0);
     auto win = seed % 3 == 0 ? Window<word>::create(rt.world(), std::span(mine))
