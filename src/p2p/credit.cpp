@@ -21,6 +21,7 @@ void messenger::give_back(peer& p, std::uint32_t units) noexcept {
   if (p.freed >= credit_units_) {
     credit_message c{};
     c.count = p.freed;
+    report_step();
     ctx_.send_record(p.rank, message::credit, c);
     p.freed = 0;
   }

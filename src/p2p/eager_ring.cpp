@@ -75,6 +75,7 @@ bool messenger::try_ring(peer& p, const envelope& e, const send_operation& op) n
   (void)out.ring.fill(fabric::bytes_of(e), data_of(op, 0, op.bytes), credits);
   p.ring_freed -= credits;
   charge_copy(ctx_, sizeof e + op.bytes);
+  report_step();
   out.writes[slot].slot = slot;
   if (out.unposted != 0 || !post_slot(out, slot)) {  // slots of the ring are posted in order
     ++out.unposted;
@@ -249,6 +250,7 @@ unsigned messenger::poll_ring(peer& p) noexcept {
     if (const std::uint8_t credits = p.ring_in->credits(); credits != 0 && p.ring_out != nullptr)
       p.ring_out->ring.give_back(credits);
     take_eager(p, message);
+    report_step();
     p.ring_in->release();
     if (++p.ring_freed >= ring_slots_ / 2) tell_ring_credits(p);
     take_delayed(p);
@@ -278,7 +280,9 @@ void messenger::tell_ring_credits(peer& p) noexcept {
   credit_message m{};
   m.what = credit_word::ring_credits;
   m.count = std::exchange(p.ring_freed, 0);
+  report_step();
   ctx_.send_record(p.rank, message::credit, m);
+  report_step();
 }
 
 // Returns true if the message has to wait until those before it have arrived through the ring.

@@ -52,8 +52,10 @@ void messenger::consider_asking(receive_operation* op) noexcept {
   const early_request r{{op->context, op->tag, p.seen, 0},
                         {0, op->id, op->exposed.address, op->exposed.key, op->total,
                          static_cast<std::uint32_t>(op->kind), static_cast<std::uint32_t>(op->last)}};
+  report_step();
   ctx_.count(counter::rendezvous_messages);
   ctx_.send_record(op->peer, message::ask, r);
+  report_step();
 }
 
 // The sender does not use the request. A receive that waited for that, since its message is announced, requests this

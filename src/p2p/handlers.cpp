@@ -31,6 +31,7 @@ void messenger::on_eager(void* self, int source, std::span<const std::byte> payl
                                     malformed_reason::wrong_contents);
   peer& p = me.peer_of(source);
   if (p.gone || me.delay(p, message::eager, e.sequence, payload)) return;
+  me.report_step();
   me.take_eager(p, payload);
   if (p.rings) [[unlikely]]
     me.consider_ring(p);
@@ -88,6 +89,7 @@ void messenger::on_announce(void* self, int source, std::span<const std::byte> p
                                     malformed_reason::wrong_contents);
   peer& p = me.peer_of(source);
   if (p.gone || me.delay(p, message::announce, a.of.sequence, payload)) return;
+  me.report_step();
   me.take_announcement(p, payload);
   me.take_next(p);
 }

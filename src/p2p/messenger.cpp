@@ -162,10 +162,12 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
     op.path = message_path::eager;
     return end_now(op, status::done);
   }
+  report_step();
   const envelope e{op.context, op.tag, p.sequence, static_cast<std::uint16_t>(p.freed)};
   const bool by_ring = p.ring_out != nullptr && !op.by_message && try_ring(p, e, op);
   if (!by_ring && !ctx_.try_send(p.rank, message::eager, fabric::bytes_of(e), data_of(op, 0, op.bytes)))
     return status::retry_queue_full;
+  report_step();
   ctx_.count(counter::eager_messages);
   if (p.asks) [[unlikely]] {
     p.eager_sent[p.eager_next] = e;
@@ -209,7 +211,9 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
   a.void_request = op.is_void ? 1 : 0;
   a.lists = op.kind == rendezvous_kind::sgrs || (op.layout == nullptr && op.bytes != 0) ? 1 : 0;
   a.writable = automatic_ && op.layout == nullptr && op.bytes != 0 ? 1 : 0;
+  report_step();
   if (!ctx_.try_send(p.rank, message::announce, fabric::bytes_of(a), {})) return status::retry_queue_full;
+  report_step();
   ctx_.count(counter::announced_messages);
   ctx_.count(counter::rendezvous_messages);
   op.number = p.sequence;

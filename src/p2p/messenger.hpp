@@ -59,6 +59,13 @@ class messenger {
     trace_ = file;
     quick_ = quick_ && file == nullptr;
   }
+  /// Called before and after each step of a protocol, and between what a step sends and posts, under the progress
+  /// lock: tests end a rank there.
+  struct step_watcher {
+    void (*run)(void* self) noexcept = nullptr;
+    void* self = nullptr;
+  };
+  void watch_steps(const step_watcher& by) noexcept { step_watcher_ = by; }
   /// A readable description of the protocols that messages use on a fabric.
   [[nodiscard]] std::string describe(const fabric::capabilities& caps) const;
 
@@ -187,6 +194,10 @@ class messenger {
                                          std::size_t bytes = 0) const noexcept;
   bool expose(message_operation& op) noexcept;
   void conceal(message_operation& op) noexcept;
+  void report_step() const noexcept {
+    if (step_watcher_.run != nullptr) [[unlikely]]
+      step_watcher_.run(step_watcher_.self);
+  }
   void sender_event(send_operation& op, rendezvous_event event) noexcept;
   void receiver_event(receive_operation& op, rendezvous_event event) noexcept;
   void carry_out(message_operation& op, std::uint32_t actions) noexcept;
@@ -371,6 +382,7 @@ class messenger {
   bool automatic_ = true;                           ///< the rendezvous protocol is chosen for each message
   bool may_ask_ = false;                            ///< receives may request their messages before these are announced
   rendezvous_kind kind_ = rendezvous_kind::getcqe;  ///< the protocol set by the user
+  step_watcher step_watcher_;
   operation_ids ids_;
   std::vector<std::byte> scratch_;
 };

@@ -131,7 +131,9 @@ void messenger::sender_event(send_operation& op, rendezvous_event event) noexcep
   const auto step = rendezvous_of(op.kind).sender(op.step, event);
   RMA_ASSERT(is_sound(op.step, step));
   op.step = step.next;
+  report_step();
   carry_out(op, step.actions);
+  report_step();
 }
 
 void messenger::receiver_event(receive_operation& op, rendezvous_event event) noexcept {
@@ -139,7 +141,9 @@ void messenger::receiver_event(receive_operation& op, rendezvous_event event) no
   const auto step = rendezvous_of(op.kind).receiver(op.step, event);
   RMA_ASSERT(is_sound(op.step, step));
   op.step = step.next;
+  report_step();
   carry_out(op, step.actions);
+  report_step();
 }
 
 // `op` may be gone after `end`, and after a transfer that completes at once.
@@ -155,6 +159,7 @@ void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept
   if (is(write)) return move_data(op, true);
   if (is(rendezvous_action::stream)) return begin_stream(static_cast<send_operation&>(op));
   const bool unseen = is(finish_if_unseen) && !is_end_seen(op);
+  report_step();
   if (is(rendezvous_action::finish) || unseen) tell(op.with, op.peer_id, op.id, rendezvous_step::finished, op.total);
   if (is(end)) finish_rendezvous(op);
 }
@@ -308,6 +313,7 @@ void messenger::ask(receive_operation& op, bool polls) noexcept {
     return receiver_event(op, rendezvous_event::announced);
   }
   if (polls) begin_polling(op);
+  report_step();
   ctx_.count(counter::rendezvous_messages);
   ctx_.send_record(
       op.with, message::request,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fault_stage.hpp"
+#include "step_counter.hpp"
 
 namespace faults {
 namespace {
@@ -64,9 +65,10 @@ void messages_until_death(stage& on) {
   if (in != before) on.wrong("a buffer was written to after its receive had failed");
 }
 
-void messages_until_killed(stage& on) {
+namespace {
+
+void exchange_messages(stage& on, fuse& end) {
   const auto others = on.survivors();
-  fuse end{on, on.seed % 997};
   std::vector<std::vector<std::byte>> in(others.size());
   std::vector<std::byte> out((std::size_t{1} << 18) + 2, std::byte{2});
   for (auto& each : in) each.resize(out.size());
@@ -89,6 +91,21 @@ void messages_until_killed(stage& on) {
       each.wait();
     }
   }
+}
+
+}  // namespace
+
+void messages_until_killed(stage& on) {
+  fuse end{on, on.seed % 997};
+  exchange_messages(on, end);
+}
+
+// Dies between two steps of a protocol, as each of them is: before and after what it sends and posts.
+void messages_until_step(stage& on) {
+  constexpr std::uint64_t steps_max = 600;  // some hundred messages in
+  fuse never{on, ~std::uint64_t{0}};
+  const p2p_steps::step_counter steps(on.runtime, 1 + on.seed % steps_max, [&] { on.die(); });
+  exchange_messages(on, never);
 }
 
 }  // namespace faults

@@ -370,6 +370,7 @@ constexpr scenario table[] = {
     {"read_created", serve_until_killed, read_created},
     {"storm", storm_until_killed, storm_until_death},
     {"messages", messages_until_killed, messages_until_death},
+    {"message_steps", messages_until_step, messages_until_death},
     {"transfers", die_in_transfers, sleep_in_barrier},
     {"progress", die_unwaited, make_progress},
     {"exit_early", exit_early, sleep_in_barrier},

@@ -96,5 +96,6 @@ void storm_until_killed(stage& on);
 /// Messages of all sizes between the victim and each survivor, until it is dead.
 void messages_until_death(stage& on);
 void messages_until_killed(stage& on);
+void messages_until_step(stage& on);
 
 }  // namespace faults

@@ -21,6 +21,8 @@ class sim_platform final : public detail::platform {
  public:
   sim_platform(sim_client& boot, shm::board& node);
 
+  [[nodiscard]] world& job() const noexcept { return job_; }
+
   std::int64_t now_ns() noexcept override;
   std::int64_t read_clock_ns() noexcept override;
   void compute(std::int64_t work_ns) noexcept override;
