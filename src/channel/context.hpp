@@ -69,6 +69,7 @@ enum class message : std::uint16_t {
   batch,                         ///< several operations for the target's handler, and the end of their epoch
   collective_failed,             ///< a member's call was invalid, which the others cannot see
   put_channel,                   ///< landing memory for puts of collectives: asked for, granted, free again
+  layout,                        ///< describes a layout that other messages name, or asks for it
   count_
 };
 
@@ -100,7 +101,7 @@ enum class counter : std::uint8_t {
   rendezvous_transfers,  ///< reads and writes of rendezvous
   ring_messages,         ///< eager messages that were written into a ring
   layout_requests,       ///< writes, reads and sends of lists for operations with layouts
-  layout_bytes,          ///< bytes of layout descriptions in messages
+  layout_bytes,          ///< bytes of layouts in messages: descriptions, numbers, rows
   layouts_asked,         ///< requests for descriptions that the cache had dropped
   layout_plans,          ///< new plans that cut two layouts into lists
   target_wait_ns,        ///< time that calls waited for an operation's target, if its reply was not there at once
@@ -119,11 +120,14 @@ class context final : public fabric::sink, public fabric::directory {
   struct peer {
     fabric::network* network = nullptr;     ///< the fabric that reaches it
     std::uint64_t operations_sent = 0;      ///< handler operations, counted by message
+    std::uint64_t last_naming = 0;          ///< the last of these that names a layout, which the peer may ask for
     word64 operations_done{};               ///< those that it has acknowledged
     std::uint32_t pending_acks = 0;         ///< its operations that are done here but not acknowledged
     sent_operations* sent = nullptr;        ///< the engine's operations that are not acknowledged; null until the first
     word32 malformed_notices{};             ///< messages of this rank that it found malformed
     std::uint32_t missed_reservations = 0;  ///< reservations that failed because it slept
+    bool is_held = false;                   ///< its messages wait until they may be handled
+    message_pool::queue held;               ///< these messages
     message_pool::queue waiting;            ///< messages for which the fabric had no room
     [[nodiscard]] std::size_t waiting_count() const noexcept { return waiting.size(); }
   };
@@ -197,6 +201,12 @@ class context final : public fabric::sink, public fabric::directory {
     const registered<handler>& of = handlers_[static_cast<std::size_t>(kind)];
     if (of.run != nullptr) of.run(of.self, source, payload);
   }
+  /// Called by the handler of a message that cannot be handled yet, and has had no effect: it and the source's later
+  /// messages, except those of kind `layout`, are held, in their order, until they are released.
+  void hold_message(int source, message kind, std::span<const std::byte> payload);
+  void release_messages(int source) noexcept;
+  /// Drops the held messages of a rank that has gone.
+  void drop_held(int source) noexcept;
   /// Sends or queues the message. Never fails; messages to dead ranks are dropped.
   void send(int to, message kind, std::span<const std::byte> header, std::span<const std::byte> payload) noexcept;
   /// Sends the message at once, or returns false if there is no room now; then nothing happened.
@@ -394,6 +404,9 @@ class context final : public fabric::sink, public fabric::directory {
       program_rounds_.store(program_rounds_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   }
   void look_at_adapter() noexcept;
+  bool is_behind_held(int source, std::uint16_t kind, std::span<const std::byte> payload);
+  void handle(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept;
+  bool may_be_asked() noexcept;
   void run_wait_hook() noexcept;
   void tell_news() noexcept;
   void look_if_due() noexcept;
@@ -452,7 +465,8 @@ class context final : public fabric::sink, public fabric::directory {
   peer* last_peer_ = nullptr;
   std::vector<int> ack_sources_;  ///< peers with pending_acks != 0
   std::vector<int> waiting_;      ///< peers with queued messages
-  message_pool unsent_;           ///< these messages
+  std::size_t held_peers_ = 0;    ///< peers whose messages are held
+  message_pool unsent_;           ///< queued and held messages
   std::array<std::uint64_t, static_cast<std::size_t>(counter::count_)> counters_{};
   patience patience_;
   unsigned quick_looks_ = 0;                     ///< polls of ready_soon

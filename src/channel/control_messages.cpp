@@ -3,6 +3,7 @@
 /// The control messages of a rank: sending, queueing, handling, and acknowledgements.
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <mutex>
 #include <utility>
 
@@ -12,8 +13,9 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::int64_t wake_most_ns = 100'000;  // usually a quarter
-constexpr std::uint32_t missed_per_wake = 8;    // a wake costs as much as some system calls that copy
+constexpr std::int64_t wake_most_ns = 100'000;    // usually a quarter
+constexpr std::uint32_t missed_per_wake = 8;      // a wake costs as much as some system calls that copy
+constexpr std::uint16_t held_immediate = 0xffff;  // kind of an immediate among held messages
 
 fabric::delivery_guarantee reserve_by(const fabric::network& network, int to, std::size_t bytes) noexcept {
   fabric::reservations* const bound = network.as_reservations();
@@ -122,6 +124,12 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
   RMA_ASSERT(is_guarded());
   RMA_ASSERT(source >= 0 && source < size());
   count(counter::messages_received);
+  if (held_peers_ != 0 && kind < handlers_.size() && is_behind_held(source, kind, payload)) [[unlikely]]
+    return;
+  handle(source, kind, payload);
+}
+
+inline void context::handle(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
   if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
     reject_malformed(source, kind, payload.size(), malformed_reason::unknown_kind);
     return;
@@ -140,10 +148,65 @@ void context::on_completion(std::uint64_t token, status result, std::uint64_t by
 }
 
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {
+  if (held_peers_ != 0 && is_behind_held(source, held_immediate, std::as_bytes(std::span(&immediate, 1)))) [[unlikely]]
+    return;
   const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];
   if (user.run == nullptr)
     return reject_malformed(source, 0, sizeof immediate, malformed_reason::unknown_kind);  // not an immediate
   user.run(user.self, source, value_of_immediate(immediate));
+}
+
+// ---- messages that wait until they may be handled -----------------------------------------------------------
+
+void context::hold_message(int source, message kind, std::span<const std::byte> payload) {
+  RMA_ASSERT(is_guarded());
+  peer& p = peer_of(source);
+  if (!std::exchange(p.is_held, true)) ++held_peers_;
+  p.held.push_front(unsent_.take(static_cast<std::uint16_t>(kind), {}, payload));  // before those that came later
+}
+
+bool context::is_behind_held(int source, std::uint16_t kind, std::span<const std::byte> payload) {
+  peer& p = peer_of(source);
+  if (!p.is_held || kind == static_cast<std::uint16_t>(message::layout)) return false;
+  p.held.push_back(unsent_.take(kind, {}, payload));
+  return true;
+}
+
+// A handler may hold its message again, which ends the loop.
+void context::release_messages(int source) noexcept {
+  peer& p = peer_of(source);
+  if (!std::exchange(p.is_held, false)) return;
+  RMA_ASSERT(held_peers_ != 0);
+  --held_peers_;
+  while (!p.is_held && !p.held.empty()) {
+    message_pool::record& first = p.held.front();
+    p.held.pop_front();
+    if (first.kind() == held_immediate) {
+      std::uint32_t immediate = 0;
+      std::memcpy(&immediate, first.bytes().data(), sizeof immediate);
+      on_immediate(source, immediate);
+    } else {
+      handle(source, first.kind(), first.bytes());
+    }
+    unsent_.give_back(first);
+  }
+}
+
+void context::drop_held(int source) noexcept {
+  peer& p = peer_of(source);
+  if (std::exchange(p.is_held, false)) --held_peers_;
+  while (!p.held.empty()) {
+    message_pool::record& first = p.held.front();
+    p.held.pop_front();
+    unsent_.give_back(first);
+  }
+}
+
+// True if a rank may still ask for a layout that this rank's messages have named.
+bool context::may_be_asked() noexcept {
+  return std::any_of(peers_.begin(), peers_.end(), [this](const auto& each) {
+    return each.second->operations_done.load() < each.second->last_naming && !gone(each.first);
+  });
 }
 
 }  // namespace rma::detail

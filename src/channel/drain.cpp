@@ -24,7 +24,7 @@ void context::drain(bool in_good_order) noexcept {
   const auto all_gone = [&]() noexcept {
     const std::lock_guard guard(lock_);
     const bool quiet = wide_ == nullptr || wide_->as_liveness().quiet();
-    if (waiting_.empty() && ack_sources_.empty() && quiet) return true;
+    if (waiting_.empty() && ack_sources_.empty() && quiet && !may_be_asked()) return true;
     const std::int64_t now_ns = around_.now_ns();
     if (now_ns > told_at_ns) {
       told_at_ns = at_no_time_ns;

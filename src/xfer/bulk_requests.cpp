@@ -6,16 +6,12 @@
 #include <utility>
 
 #include "core/memory_access.hpp"
-#include "datatype/encode.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
 namespace {
-
-constexpr std::size_t description_max = std::size_t{64} << 20;
-constexpr std::uint32_t origin_layout = 1, target_layout = 2;  // bits of `ask`
 
 template <class Header>
 bool take_header(std::span<const std::byte> payload, Header& h, bool exactly) noexcept {
@@ -41,38 +37,13 @@ void bulk_streams::on_message(void* self, int source, std::span<const std::byte>
   auto& me = *static_cast<bulk_streams*>(self);
   const auto what = payload.empty() ? bulk_word{255} : static_cast<bulk_word>(payload.front());
   switch (what) {
-    case bulk_word::define: me.take_define(source, payload); break;
     case bulk_word::request: me.take_request(source, payload); break;
     case bulk_word::ready:
     case bulk_word::more:
-    case bulk_word::over:
-    case bulk_word::ask: me.take_news(source, payload); break;
+    case bulk_word::over: me.take_news(source, payload); break;
     default: me.engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   }
   me.watch();
-}
-
-void bulk_streams::take_define(int source, std::span<const std::byte> payload) {
-  define_header h;
-  if (!take_header(payload, h, false))
-    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
-  peer_state& p = with(source);
-  description& d = p.coming;
-  const auto part = payload.subspan(sizeof h);
-  if (h.at == 0) {
-    d.number = h.number;
-    d.bytes.clear();
-  }
-  if (h.number != d.number || h.at != d.bytes.size() || h.bytes > description_max || part.size() > h.bytes - h.at)
-    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
-  d.bytes.insert(d.bytes.end(), part.begin(), part.end());
-  if (d.bytes.size() != h.bytes) return;
-  status outcome = status::done;
-  Layout layout = decode(d.bytes, outcome);
-  if (outcome != status::done)
-    return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
-  table_.add(source, h.number, std::move(layout));
-  pump(source);
 }
 
 void bulk_streams::take_request(int source, std::span<const std::byte> payload) {
@@ -81,42 +52,19 @@ void bulk_streams::take_request(int source, std::span<const std::byte> payload) 
     return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
   if (r.pieces_max == 0 || (r.put == 0) != (r.posted != 0))
     return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
+  layout_exchange& layouts = engine_.layouts();
+  const bool knows_origin = layouts.knows(source, r.here), knows_target = layouts.knows(source, r.there);
+  if (!knows_origin || !knows_target) return ctx_.hold_message(source, message::bulk, payload);
   bulk_stream& s = new_stream(source);
   s.request = r;
+  s.there = *layouts.find(source, r.here);
+  s.here = *layouts.find(source, r.there);
   s.sends = r.put == 0;
   s.answered = true;
   s.granted = r.posted;
   if (s.sends) with(source).last_get = &s;
-  with(source).asking.push_back(s);
-  pump(source);
-}
-
-void bulk_streams::pump_requests(peer_state& p) {
-  while (!p.asking.empty()) {
-    bulk_stream& s = p.asking.front();
-    if (!know_layouts(s)) return;
-    p.asking.pop_front();
-    begin(s);
-  }
-}
-
-// Requests an unknown layout once: its description will arrive.
-bool bulk_streams::know_layouts(bulk_stream& s) {
-  const auto look = [&](bool& known, Layout& layout, std::uint32_t number) {
-    if (known) return;
-    if (const Layout* const found = table_.find(s.peer, number)) {
-      layout = *found;
-      known = true;
-    }
-  };
-  look(s.knows_there, s.there, s.request.here);
-  look(s.knows_here, s.here, s.request.there);
-  if (s.knows_here && s.knows_there) return true;
-  if (std::exchange(s.requested, true)) return false;
-  const std::uint32_t unknown = (s.knows_there ? 0 : origin_layout) | (s.knows_here ? 0 : target_layout);
-  ctx_.count(counter::layouts_asked, s.knows_there || s.knows_here ? 1 : 2);
-  tell(s, bulk_word::ask, unknown);
-  return false;
+  begin(s);
+  ctx_.bulk().pump(source);
 }
 
 // Begins a transfer at the target. A get that fails sends an empty message to each of the origin's receives.
@@ -157,10 +105,6 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
       ctx_.bulk().join_sends(source, *s);
       break;
     case bulk_word::more: s->granted += news.count; break;
-    case bulk_word::ask:
-      if ((news.count & origin_layout) != 0) describe(*s, s->here, s->request.here);
-      if ((news.count & target_layout) != 0) describe(*s, s->there, s->request.there);
-      return;
     default:
       if (s->sends) {
         s->answered = true;
@@ -172,7 +116,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
       if (s->sends && s->at == bulk_stream::stage::waits) s->at = bulk_stream::stage::posted;
       finish_if_over(*s);
   }
-  pump(source);
+  ctx_.bulk().pump(source);
 }
 
 // Raises the signal of the transfer. The signal that the end of an epoch waits for is raised even if the transfer

@@ -7,23 +7,19 @@
 #include <utility>
 
 #include "core/assert.hpp"
-#include "datatype/encode.hpp"
 #include "xfer/protocols.hpp"
 
 namespace rma::detail {
 
 bulk_streams::bulk_streams(context& ctx, engine& owner)
-    : ctx_(ctx),
-      engine_(owner),
-      names_max_(static_cast<std::size_t>(ctx.config().number(knob::layout_cache))),
-      table_(names_max_) {
+    : ctx_(ctx), engine_(owner), keeps_plans_(ctx.config().number(knob::layout_cache) != 0) {
   ctx.set_handler(message::bulk, &bulk_streams::on_message, this);
   ctx.add_duty(&bulk_streams::on_duty, this);
 }
 
 bulk_streams::peer_state& bulk_streams::with(int peer) {
   auto& found = peers_[peer];
-  if (found == nullptr) found = std::make_unique<peer_state>(names_max_);
+  if (found == nullptr) found = std::make_unique<peer_state>();
   return *found;
 }
 
@@ -41,7 +37,7 @@ bulk_stream& bulk_streams::new_stream(int peer) {
   RMA_ASSERT(s.operation == nullptr && !s.in_queue.is_linked());
   free_.pop_back();
   s.peer = peer;
-  s.at_origin = s.sends = s.requested = s.answered = s.abandoned = s.list_is_cut = s.knows_here = s.knows_there = false;
+  s.at_origin = s.sends = s.requested = s.answered = s.abandoned = s.list_is_cut = false;
   s.at = bulk_stream::stage::waits;
   s.result = status::done;
   s.granted = s.under_way = 0;
@@ -99,30 +95,23 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   } else {
     ctx_.bulk().join_receives(s.peer, s);
     s.at = bulk_stream::stage::queued;
-    pump(s.peer);
+    ctx_.bulk().pump(s.peer);
   }
   watch();
 }
 
-void bulk_streams::describe(bulk_stream& s, const Layout& layout, std::uint32_t number) {
-  const std::vector<std::byte> bytes = encode(layout);
-  const std::size_t room = ctx_.network_of(s.peer).caps().message_bytes_max - sizeof(define_header);
-  define_header h;
-  h.number = number;
-  h.bytes = static_cast<std::uint32_t>(bytes.size());
-  for (std::size_t at = 0; at < bytes.size(); at += room) {
-    h.at = static_cast<std::uint32_t>(at);
-    const std::size_t part = std::min(room, bytes.size() - at);
-    ctx_.send_record(s.peer, message::bulk, h, std::span(bytes).subspan(at, part));
-    ctx_.count(counter::layout_bytes, part);
+const Layout* bulk_streams::find_layout(int peer, std::uint32_t number) noexcept {
+  for (const bulk_stream& s : with(peer).all) {
+    if (s.at_origin && s.request.here == number) return &s.here;
+    if (s.at_origin && s.request.there == number) return &s.there;
   }
+  return nullptr;
 }
 
-std::uint32_t bulk_streams::name(bulk_stream& s, const Layout& layout) {
-  const layout_names::name found = with(s.peer).known.of(layout);
-  if (found.is_new) describe(s, layout, found.number);
-  ctx_.count(counter::layout_bytes, sizeof found.number);
-  return found.number;
+std::uint32_t bulk_streams::name(const bulk_stream& s, const Layout& layout) {
+  const std::uint32_t number = engine_.layouts().name(s.peer, layout);
+  ctx_.count(counter::layout_bytes, sizeof number);
+  return number;
 }
 
 void bulk_streams::send_request(bulk_stream& s, std::uint32_t posted) {
@@ -141,11 +130,6 @@ void bulk_streams::tell(const bulk_stream& s, bulk_word what, std::uint32_t coun
 }
 
 // ---- posting ------------------------------------------------------------------------------------------------
-
-void bulk_streams::pump(int peer) {
-  pump_requests(with(peer));
-  ctx_.bulk().pump(peer);
-}
 
 bulk_turn::progress bulk_streams::post_next(bulk_turn& self) {
   auto& s = static_cast<bulk_stream&>(self);
@@ -170,13 +154,14 @@ void bulk_streams::plan(bulk_stream& s) {
     return;
   }
   ctx_.count(counter::layout_plans);
-  const bool is_kept = names_max_ != 0 && std::max(s.here.blocks(), s.there.blocks()) <= transfer_plan::blocks_max;
+  const bool is_kept = keeps_plans_ && std::max(s.here.blocks(), s.there.blocks()) <= transfer_plan::blocks_max;
   if (!is_kept) {
     s.cut.emplace(s.here, s.there, limits);
     return;
   }
   s.plan = std::make_shared<const transfer_plan>(s.here, s.there, limits);
   plans.remove(key);
+  plans.make_room();
   plans.add(key, s.plan);
 }
 
@@ -258,7 +243,7 @@ void bulk_streams::on_piece(fabric::completion& self, status result, std::uint64
   if (result != status::done && s.result == status::done)
     s.result = result == status::peer_failed ? result : status::transfer_failed;
   me.finish_if_over(s);
-  me.pump(peer);
+  me.ctx_.bulk().pump(peer);
   me.watch();
 }
 
@@ -283,8 +268,6 @@ void bulk_streams::finish_if_over(bulk_stream& s) {
 // The fabric ends its posted operations; the others end here.
 void bulk_streams::end_peer(int peer) {
   peer_state& p = with(peer);
-  p.asking.clear();
-  table_.forget(peer);
   for (auto at = p.all.begin(); at != p.all.end();) {
     bulk_stream& s = *at++;
     bulk_order::leave(s);

@@ -18,7 +18,7 @@
 
 #include "channel/context.hpp"
 #include "xfer/bulk_wire.hpp"
-#include "xfer/layout_cache.hpp"
+#include "xfer/layout_exchange.hpp"
 #include "xfer/matching.hpp"
 #include "xfer/operation_record.hpp"
 
@@ -31,20 +31,19 @@ class bulk_streams;
 /// One side of a transfer. From a pool; never moved.
 struct bulk_stream : fabric::completion, bulk_turn {
   enum class stage : std::uint8_t {
-    waits,   ///< origin of a put: for the target's receives; target: for the layouts
+    waits,   ///< origin of a put: for the target's receives
     queued,  ///< in the queue of streams that post receives, or send
     posted,  ///< all of it is posted
     over,
   };
-  boost::intrusive::list_member_hook<> queued, listed;
+  boost::intrusive::list_member_hook<> listed;
   bulk_streams* owner = nullptr;
   std::uint32_t index = 0;       ///< in the pool
   std::uint32_t generation = 0;  ///< increases with each use
   int peer = -1;
   bool at_origin = false;
   bool sends = false;
-  bool requested = false;  ///< the request was sent; at the target: layouts have been asked for
-  bool knows_here = false, knows_there = false;
+  bool requested = false;  ///< origin: the request was sent
   bool answered = false;   ///< `over` has arrived, or is not expected
   bool abandoned = false;  ///< the target posts no more receives
   stage at = stage::waits;
@@ -73,12 +72,11 @@ class bulk_streams {
   /// Begins a put or get. The caller holds the progress lock. It does not block; the operation gets a further piece,
   /// which ends when the transfer is complete.
   void start(window_core& w, const checked_operation& o, operation_record& op);
+  /// The layout with this number in a request of this rank that is under way to the peer; null if there is none.
+  [[nodiscard]] const Layout* find_layout(int peer, std::uint32_t number) noexcept;
 
  private:
   using progress = bulk_turn::progress;
-  using queue = boost::intrusive::list<
-      bulk_stream,
-      boost::intrusive::member_hook<bulk_stream, boost::intrusive::list_member_hook<>, &bulk_stream::queued>>;
   using all_list = boost::intrusive::list<
       bulk_stream,
       boost::intrusive::member_hook<bulk_stream, boost::intrusive::list_member_hook<>, &bulk_stream::listed>>;
@@ -87,32 +85,19 @@ class bulk_streams {
   using plan_cache = recent_entries<std::uint64_t, std::shared_ptr<const transfer_plan>>;
   static constexpr std::size_t plans_max = 16;  ///< cached for a peer; each has 32 KiB at most
 
-  struct description {
-    std::uint32_t number = 0;
-    std::vector<std::byte> bytes;
-  };
   struct peer_state {
-    explicit peer_state(std::size_t names) : known(names) {}
-
-    queue asking;  ///< requests of the peer with unknown layouts, and those after them
     all_list all;
     bulk_stream* last_get = nullptr;  ///< the peer's last get, for which `more` may arrive
-    layout_names known;               ///< numbers of layouts in messages to the peer
     plan_cache plans_as_origin{plans_max}, plans_as_target{plans_max};
-    description coming;  ///< partly received description
   };
 
   peer_state& with(int peer);
   bulk_stream& new_stream(int peer);
   void free(bulk_stream& s) noexcept;
-  void describe(bulk_stream& s, const Layout& layout, std::uint32_t number);
-  std::uint32_t name(bulk_stream& s, const Layout& layout);
+  std::uint32_t name(const bulk_stream& s, const Layout& layout);
   void send_request(bulk_stream& s, std::uint32_t posted);
   void tell(const bulk_stream& s, bulk_word what, std::uint32_t count, status result = status::done) noexcept;
   void begin(bulk_stream& s);
-  bool know_layouts(bulk_stream& s);
-  void pump(int peer);
-  void pump_requests(peer_state& p);
   void raise_signal(const bulk_stream& s) noexcept;
   static progress post_next(bulk_turn& self);
   static void after_last(bulk_turn& self);
@@ -124,7 +109,6 @@ class bulk_streams {
   void end_peer(int peer);
   void watch() noexcept { ctx_.on_duty(this, active_ != 0); }
 
-  void take_define(int source, std::span<const std::byte> payload);
   void take_request(int source, std::span<const std::byte> payload);
   void take_news(int source, std::span<const std::byte> payload);
   static void on_message(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -133,11 +117,10 @@ class bulk_streams {
 
   context& ctx_;
   class engine& engine_;
-  std::size_t names_max_;
+  bool keeps_plans_;
   std::vector<std::unique_ptr<bulk_stream>> pool_;
   std::vector<bulk_stream*> free_;
   std::unordered_map<int, std::unique_ptr<peer_state>> peers_;
-  layout_table table_;
   std::size_t active_ = 0;    ///< number of streams
   std::vector<int> stirred_;  ///< room for on_duty
   std::uint32_t deaths_seen_ = 0;

@@ -12,7 +12,7 @@
 /// Receives are posted before the message that lets the peer send is made, in one step under the progress lock; such
 /// messages arrive in order, and the peer sends in their order. So each send matches its receive. A side that cannot
 /// send its data sends the same number of empty messages, so that no receive remains that would take the data of the
-/// next transfer.
+/// next transfer. Layouts are named by their numbers, see layout_exchange.hpp.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +20,10 @@
 namespace rma::detail {
 
 enum class bulk_word : std::uint8_t {
-  define,   ///< a piece of the description of a layout
   request,  ///< origin: request of a put or get
   ready,    ///< target: number of posted receives of a put
   more,     ///< origin: number of further posted receives of a get
   over,     ///< target: a put is placed (if the sends' completions do not imply it), or a put or get fails
-  ask,      ///< target: asks for the layouts of a request
-};
-
-struct define_header {
-  bulk_word what = bulk_word::define;
-  std::uint8_t unused[3]{};
-  std::uint32_t number = 0;
-  std::uint32_t bytes = 0;  ///< of the whole description
-  std::uint32_t at = 0;     ///< offset of the bytes that follow
 };
 
 struct bulk_request {
@@ -50,7 +40,7 @@ struct bulk_request {
   std::uint32_t unused = 0;
 };
 
-/// ready, more, over, ask.
+/// ready, more, over.
 struct bulk_news {
   bulk_word what = bulk_word::ready;
   std::int8_t result = 0;  ///< over: a status

@@ -12,6 +12,7 @@
 #include "xfer/bulk_streams.hpp"
 #include "xfer/complete.hpp"
 #include "xfer/entry_scope.hpp"
+#include "xfer/layout_exchange.hpp"
 #include "xfer/operation_batch.hpp"
 #include "xfer/protocols.hpp"
 #include "xfer/wire.hpp"
@@ -20,6 +21,7 @@ namespace rma::detail {
 engine::engine(context& ctx)
     : ctx_(ctx),
       waiting_max_(ctx.config().number(knob::waiting_operations)),
+      layouts_(std::make_unique<layout_exchange>(ctx, *this)),
       bulk_(std::make_unique<bulk_streams>(ctx, *this)) {
   ctx.set_handler(message::operation, &engine::on_operation, this);
   ctx.set_handler(message::batch, &engine::on_batch, this);

@@ -30,6 +30,7 @@
 namespace rma::detail {
 
 class bulk_streams;
+class layout_exchange;
 struct window_core;
 struct checked_operation;
 struct dropped_header;
@@ -89,6 +90,8 @@ class engine {
 
   /// The transfers over the bulk channel.
   [[nodiscard]] bulk_streams& bulk() noexcept { return *bulk_; }
+  /// The layouts that messages between nodes name.
+  [[nodiscard]] layout_exchange& layouts() noexcept { return *layouts_; }
   void reject_malformed(int source, message kind, std::span<const std::byte> payload, malformed_reason why) noexcept;
 
   // ---- windows; the caller holds the progress lock ------------------------------------------------------------
@@ -257,6 +260,7 @@ class engine {
   operation_shapes* free_shapes_ = nullptr;
   std::list<operation_note> notes_;  ///< a pool
   operation_note* free_notes_ = nullptr;
+  std::unique_ptr<layout_exchange> layouts_;
   std::unique_ptr<bulk_streams> bulk_;
 };
 

@@ -31,6 +31,8 @@ constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of 
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
   ++peer.operations_sent;
+  if (made.names_layout()) peer.last_naming = peer.operations_sent;
+  w.ctx->count(counter::layout_bytes, made.layout_bytes());
   w.ctx->send(to, message::operation, made.head(ticket), made.data());
 }
 
@@ -112,7 +114,9 @@ void keep_pace(window_core& w, const context::peer& peer, std::uint64_t sent, st
   RMA_ASSERT(sent_bytes == 0 || sent_bytes < o.bytes);
   const bool is_large = o.bytes > under_way_bytes_max;
   const std::uint64_t messages_max = is_large ? under_way_bytes_max / bytes_max : 0;
-  message_maker made(w, o, bytes_max, w.team->rt->ops->scratch(bytes_max), sent_bytes);
+  engine& e = *w.team->rt->ops;
+  message_maker made(w, o, bytes_max, e.scratch(bytes_max), pieces_of(o), sent_bytes);
+  made.name(e.layouts());
   for (bool last = false; !last; sent_bytes = made.made_bytes()) {
     const bool full =
         is_large && peer.operations_sent - peer.operations_done.load(std::memory_order_relaxed) >= messages_max;

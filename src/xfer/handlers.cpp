@@ -5,11 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "core/memory_access.hpp"
 #include "datatype/rows.hpp"
 #include "window/attached_ranges.hpp"
+#include "xfer/layout_exchange.hpp"
 #include "xfer/protocols.hpp"
+#include "xfer/target_pieces.hpp"
 #include "xfer/wire.hpp"
 
 namespace rma::detail {
@@ -19,6 +22,35 @@ struct incoming {
   operation_header head;
   std::span<const std::byte> pieces;
   std::span<const std::byte> data;
+  const Layout* layout = nullptr;  ///< that it names; null: its pieces are rows
+  target_part part{};              ///< of this layout
+};
+
+/// Walks the pieces of an operation at the target: the rows of its message, or of the part of a layout that it names.
+class piece_walk {
+ public:
+  explicit piece_walk(const incoming& in) noexcept
+      : in_(in), left_(in.layout == nullptr ? in.head.pieces : in.part.bytes) {
+    if (in.layout != nullptr) at_.emplace(*in.layout, in.part.first);
+  }
+  /// Takes the next piece; false if there is none.
+  bool next(target_rows& piece) noexcept {
+    if (left_ == 0) return false;
+    if (at_.has_value()) {
+      piece = next_rows(*at_, in_.part.offset, left_);
+      left_ -= std::uint64_t{piece.bytes} * piece.rows;
+    } else {
+      std::memcpy(&piece, in_.pieces.data() + taken_++ * sizeof piece, sizeof piece);
+      --left_;
+    }
+    return true;
+  }
+
+ private:
+  const incoming& in_;
+  std::uint64_t left_;  ///< rows, or bytes of the part
+  std::size_t taken_ = 0;
+  std::optional<cursor> at_;
 };
 
 /// A piece in this rank's memory.
@@ -32,12 +64,21 @@ struct local_rows {
 bool parse(std::span<const std::byte> payload, incoming& in) noexcept {
   if (payload.size() < sizeof in.head) return false;
   std::memcpy(&in.head, payload.data(), sizeof in.head);
-  const std::size_t list = std::size_t{in.head.pieces} * sizeof(target_rows);
+  const std::size_t list = in.head.pieces == by_layout ? sizeof in.part : in.head.pieces * sizeof(target_rows);
   if (list > payload.size() - sizeof in.head) return false;
   in.pieces = payload.subspan(sizeof in.head, list);
   in.data = payload.subspan(sizeof in.head + list);
   return static_cast<std::size_t>(in.head.op) < operation_count &&
          static_cast<std::size_t>(in.head.type) < element_count;
+}
+
+/// Finds the layout that an operation names; false if it is unknown, or shorter than the operation.
+bool find_named(engine& e, int source, incoming& in) noexcept {
+  if (in.head.pieces != by_layout) return true;
+  std::memcpy(&in.part, in.pieces.data(), sizeof in.part);
+  in.layout = e.layouts().find(source, in.part.layout);
+  return in.layout != nullptr && in.part.first <= in.layout->bytes() &&
+         in.part.bytes <= in.layout->bytes() - in.part.first;
 }
 
 /// Finds a piece; false if it exceeds this rank's part.
@@ -112,9 +153,8 @@ bool can_access(const window_core& w, const incoming& in) noexcept {
   const call kind = in.head.kind;
   const bool writes =
       kind == call::put || kind == call::compare_and_swap || (kind != call::get && in.head.op != operation::no_op);
-  for (std::size_t i = 0; i < in.head.pieces; ++i) {
-    target_rows piece{};
-    std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
+  piece_walk pieces(in);
+  for (target_rows piece{}; pieces.next(piece);) {
     local_rows at{};
     if (!find_rows(w, piece, at)) return true;
     for (std::uint32_t row = 0; row < piece.rows; ++row) {
@@ -141,9 +181,8 @@ bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>
   const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
   const std::uint64_t most = only_brings ? in.data.size() : fetched.size();
   std::uint64_t done = 0;
-  for (std::size_t i = 0; i < in.head.pieces; ++i) {
-    target_rows piece{};
-    std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
+  piece_walk pieces(in);
+  for (target_rows piece{}; pieces.next(piece);) {
     const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
     local_rows at{};
     if (bytes > most - done || !find_rows(w, piece, at)) return false;
@@ -181,7 +220,17 @@ void turn_down(engine& e, int source, const operation_header& head) noexcept {
 
 }  // namespace
 
+bool knows_layout(engine& e, int source, std::span<const std::byte> payload) {
+  target_part part{};
+  constexpr std::size_t pieces_at = offsetof(operation_header, pieces);
+  if (payload.size() < sizeof(operation_header) + sizeof part || payload[pieces_at] != std::byte{by_layout})
+    return true;
+  std::memcpy(&part, payload.data() + sizeof(operation_header), sizeof part);
+  return e.layouts().knows(source, part.layout);
+}
+
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  if (!knows_layout(e, source, payload)) return e.ctx().hold_message(source, message::operation, payload);
   e.ctx().defer_ack(source);
   run_operation(e, source, payload);
 }
@@ -194,7 +243,9 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
   }
   window_core* const w = e.find(in.head.window);
   if (w == nullptr) return turn_down(e, source, in.head);
-  if (!w->writable && !can_access(*w, in)) {
+  if (!find_named(e, source, in)) {
+    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
+  } else if (!w->writable && !can_access(*w, in)) {
     e.reject_malformed(source, message::operation, payload, malformed_reason::protected_memory);
   } else if (!serve(e, *w, source, in)) {
     e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);

@@ -14,8 +14,8 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::size_t batch_pieces_max = 255;  ///< limit of an operation message's header
-constexpr std::size_t unsent_max = 64;         ///< limit of messages to one target that wait for room
+constexpr std::size_t batch_pieces_max = target_rows_max;
+constexpr std::size_t unsent_max = 64;  ///< limit of messages to one target that wait for room
 
 /// Collects operations; consecutive similar ones share a header.
 class batch_maker {
@@ -25,9 +25,7 @@ class batch_maker {
   }
 
   [[nodiscard]] bool has_room(const operation_record& op) const noexcept {
-    const std::size_t pieces = op.shapes == nullptr ? 0 : op.shapes->target.blocks();
-    return used_ + group_bytes() + group_overhead + batched_bytes(op.kind, op.bytes, pieces) + rider_bytes_max <=
-           bytes_max_;
+    return used_ + group_bytes() + group_overhead + batched_bytes_of(w_, op) + rider_bytes_max <= bytes_max_;
   }
   [[nodiscard]] bool empty() const noexcept { return used_ == sizeof(batch_header) && rows_ == 0; }
 
@@ -64,8 +62,13 @@ class batch_maker {
  private:
   void add_pieces(const checked_operation& o, const operation_record& op) noexcept {
     end_group();
-    message_maker made(w_, o, bytes_max_, w_.team->rt->ops->scratch(bytes_max_));
-    (void)made.make();  // makes all of it, since it has few pieces
+    engine& e = *w_.team->rt->ops;
+    message_maker made(w_, o, bytes_max_, e.scratch(bytes_max_), pieces_of(o));
+    made.name(e.layouts());
+    context::peer& peer = w_.ctx->peer_of(peer_);
+    if (made.names_layout()) peer.last_naming = peer.operations_sent + 1;
+    (void)made.make();  // makes all of it, since it is short
+    w_.ctx->count(counter::layout_bytes, made.layout_bytes());
     const std::span<const std::byte> head = made.head(ticket_of(o, op)), data = made.data();
     const auto bytes = static_cast<std::uint32_t>(head.size() + data.size());
     append(&bytes, sizeof bytes);
@@ -139,6 +142,11 @@ bool has_room_for_batch(window_core& w, int rank) noexcept {
   return w.ctx->peer_of(rank).waiting_count() < unsent_max;
 }
 
+std::uint32_t batched_bytes_of(const window_core& w, const operation_record& op) noexcept {
+  const Layout* const layout = op.shapes == nullptr ? nullptr : &op.shapes->target;
+  return batched_bytes(op.kind, op.bytes, batched_pieces(w.is_far(op.target), layout));
+}
+
 std::uint32_t batch_bytes_of(const window_core& w, int target) noexcept {
   constexpr std::size_t fixed =
       sizeof(batch_header) + rider_bytes_max + sizeof(std::uint32_t) + sizeof(operation_header);
@@ -176,9 +184,31 @@ void send_batches(window_core& w, int target, target_state& state, operation_rec
   send_one(w, target, state, made, sent, end);
 }
 
+namespace {
+
+/// Takes the next operation of a batch; false if there is none, or it is cut off.
+bool take_operation(std::span<const std::byte>& left, std::span<const std::byte>& operation) noexcept {
+  std::uint32_t bytes = 0;
+  if (left.size() <= sizeof bytes) return false;
+  std::memcpy(&bytes, left.data(), sizeof bytes);
+  if (bytes > left.size() - sizeof bytes) return false;
+  operation = left.subspan(sizeof bytes, bytes);
+  left = left.subspan(sizeof bytes + bytes);
+  return true;
+}
+
+/// True if all layouts that the batch names are known. Asks for all others.
+bool knows_layouts(engine& e, int source, std::span<const std::byte> left) {
+  bool all = true;
+  for (std::span<const std::byte> operation; take_operation(left, operation);)
+    all &= knows_layout(e, source, operation);
+  return all;
+}
+
+}  // namespace
+
 void serve_batch(engine& e, int source, std::span<const std::byte> payload) noexcept {
   batch_header h{};
-  std::uint32_t bytes = 0;
   const bool is_whole = payload.size() >= sizeof h;
   if (is_whole) std::memcpy(&h, payload.data(), sizeof h);
   if (!is_whole || h.rider_bytes > payload.size() - sizeof h) {
@@ -192,16 +222,13 @@ void serve_batch(engine& e, int source, std::span<const std::byte> payload) noex
     return e.ctx().send_record(source, message::refusal,
                                dropped_header{h.window, 0, e.ctx().take_pending_acks(source)});
   }
+  if (!knows_layouts(e, source, left)) return e.ctx().hold_message(source, message::batch, payload);
   bool owes = false;
-  while (left.size() > sizeof bytes) {
-    std::memcpy(&bytes, left.data(), sizeof bytes);
-    left = left.subspan(sizeof bytes);
-    if (bytes > left.size()) break;
+  for (std::span<const std::byte> operation; take_operation(left, operation);) {
     // Only the reply of the last operation may acknowledge the message.
-    if (bytes == left.size()) e.ctx().defer_ack(source);
-    owes = bytes == left.size();
-    run_operation(e, source, left.first(bytes));
-    left = left.subspan(bytes);
+    owes = left.empty();
+    if (owes) e.ctx().defer_ack(source);
+    run_operation(e, source, operation);
   }
   if (!owes) e.ctx().defer_ack(source);
   if (!left.empty()) e.reject_malformed(source, message::batch, payload, malformed_reason::wrong_length);

@@ -25,15 +25,22 @@ inline constexpr std::size_t rider_bytes_max = 64;
 /// The limit of one operation, so that its reply fits one message, too.
 inline constexpr std::uint64_t batched_bytes_max = 2048;
 
-/// The limit of the pieces of one operation with a layout.
+/// The limit of the pieces of one operation with a layout on this node.
 inline constexpr std::size_t batched_pieces_max = 32;
 
+/// The pieces that a batch has of an operation on a target with this layout, null if it is contiguous; a target on
+/// another node knows the layout by its number.
+inline std::size_t batched_pieces(bool far, const Layout* layout) noexcept {
+  return layout == nullptr ? 0 : far ? 1 : layout->blocks();
+}
 /// The bytes of a message that an operation takes at most, with so many pieces at the target; 0: it is contiguous.
 constexpr std::uint32_t batched_bytes(call kind, std::uint64_t bytes, std::size_t pieces) noexcept {
   const std::uint64_t data = kind == call::get ? 0 : kind == call::compare_and_swap ? 2 * bytes : bytes;
   const std::size_t head = pieces == 0 ? 0 : sizeof(std::uint32_t) + sizeof(operation_header);
   return static_cast<std::uint32_t>(head + std::max<std::size_t>(pieces, 1) * sizeof(target_rows) + data + 1);
 }
+/// The same for a held operation.
+std::uint32_t batched_bytes_of(const window_core& w, const operation_record& op) noexcept;
 /// The bytes of one message to the target, counted in the same way.
 std::uint32_t batch_bytes_of(const window_core& w, int target) noexcept;
 

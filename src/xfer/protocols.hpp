@@ -124,7 +124,11 @@ void swap_owned(std::byte* at, const void* compare, const void* desired, void* o
 /// Serves one operation message at the target; the caller holds the progress lock.
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
 
-/// Does the same without an acknowledgement, for an operation of a batch or an epoch that counts.
+/// True if the target knows the layout that the operation names, if any. Else it asks for it.
+bool knows_layout(engine& e, int source, std::span<const std::byte> payload);
+
+/// Does the same as serve_operation without an acknowledgement, for an operation of a batch or an epoch that counts. An
+/// unknown layout makes it malformed.
 void run_operation(engine& e, int source, std::span<const std::byte> payload) noexcept;
 
 /// Carries out a held operation, whose record it takes over.

@@ -35,7 +35,7 @@ bool may_aggregate(const window_core& w, const checked_operation& o) noexcept {
   if (o.atomic() && is_by_adapter(w.mode)) return false;
   const std::uint64_t most = o.aggregated ? batched_bytes_max : w.schedule.aggregate_bytes;
   if (o.bytes > std::min<std::uint64_t>(most, batched_bytes_max)) return false;
-  const std::size_t pieces = o.contiguous ? 0 : o.target->blocks();
+  const std::size_t pieces = batched_pieces(o.far != nullptr, o.contiguous ? nullptr : o.target);
   return pieces <= batched_pieces_max &&
          batched_bytes(o.args->kind, o.bytes, pieces) <= batch_bytes_of(w, o.args->target);
 }
@@ -47,11 +47,7 @@ bool may_chain(const window_core& w, const checked_operation& o) noexcept {
 }
 
 std::uint32_t message_bytes_of(const checked_operation& o) noexcept {
-  return batched_bytes(o.args->kind, o.bytes, o.contiguous ? 0 : o.target->blocks());
-}
-
-std::uint32_t message_bytes_of(const operation_record& op) noexcept {
-  return batched_bytes(op.kind, op.bytes, op.shapes == nullptr ? 0 : op.shapes->target.blocks());
+  return batched_bytes(o.args->kind, o.bytes, batched_pieces(o.far != nullptr, o.contiguous ? nullptr : o.target));
 }
 
 /// Moves the operations of the target's queue for which the predicate is true to `chosen`, the rest to `others`.
@@ -147,7 +143,7 @@ void take_first_few(window_core& w, int target, target_state& state, operation_r
   std::uint32_t bytes = 0;
   for (unsigned apart = 0; !queue.held.empty() && apart < issued_at_once; --queue.operations) {
     const operation_record& first = queue.held.front();
-    const std::uint32_t more = first.batched ? message_bytes_of(first) : 0;
+    const std::uint32_t more = first.batched ? batched_bytes_of(w, first) : 0;
     if (bytes + more > batch_bytes_of(w, target)) return;
     bytes += more;
     queue.message_bytes -= more;

@@ -3,6 +3,7 @@
 /// The messages of the handler protocol. An operation is one or more messages:
 ///
 ///   operation_header | target_rows ... | data        origin -> target
+///   operation_header | target_part | data            the same, by the layout's number
 ///   reply_header | data                              target -> origin, if there is a result
 ///   count                                            target -> origin, acknowledges that many messages
 ///   dropped_header                                   target -> origin, instead of both
@@ -35,7 +36,7 @@ struct operation_header {
   std::uint64_t window;
   std::uint64_t ticket;  ///< the origin's number for the reply; 0: no reply
   std::int32_t signal;   ///< signal raised after this message; -1: none; less: see last_of_epoch
-  std::uint8_t pieces;   ///< target_rows that follow
+  std::uint8_t pieces;   ///< target_rows that follow; by_layout: a target_part follows
   call kind;
   operation op;
   element type;
@@ -51,6 +52,19 @@ struct target_rows {
   std::uint32_t rows;
 };
 static_assert(sizeof(target_rows) == 24);
+
+/// A part of the data of a layout at the target. Between nodes it takes the place of several target_rows.
+struct target_part {
+  std::uint64_t offset;  ///< of the layout's place, in bytes from the part's start (dynamic windows: an address)
+  std::uint64_t first;   ///< byte of the layout's data
+  std::uint32_t bytes;
+  std::uint32_t layout;  ///< its number, see layout_exchange.hpp
+};
+static_assert(sizeof(target_part) == sizeof(target_rows));
+
+/// The value of operation_header::pieces with a target_part, and the limit of target_rows in a message.
+inline constexpr std::uint8_t by_layout = 255;
+inline constexpr std::size_t target_rows_max = 254;
 
 /// The size up to which a contiguous operation fits one message.
 inline constexpr std::uint64_t one_message_max = operation_message_max - sizeof(operation_header) - sizeof(target_rows);

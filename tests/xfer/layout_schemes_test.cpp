@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -334,41 +335,6 @@ TEST_CASE("host-assisted needs a helper at the target", "[xfer][host-assisted]")
   const std::vector<counted> helped = two_transfers("host-assisted", true, list, list, "1");
   CHECK(helped[0].handled == 0);
   CHECK(helped[0].requests == 2);
-}
-
-// Two origins describe more layouts than the target keeps, so that it has to ask; each datum goes where its layout
-// says. Break: let an unknown number be that of the layout before; or use a number again.
-TEST_CASE("layouts that were pushed out of the cache are asked for", "[xfer][sgrs][cache]") {
-  constexpr std::size_t layouts = 1024, ints = 4096;
-  constexpr int ranks = 3;
-  std::uint64_t asked = 0;
-  with_ranks(ranks, {{"RMA_LAYOUT", "sgrs"}, {"RMA_LAYOUT_CACHE", "256"}}, [&](rma::Runtime& rt) {
-    auto win = rma::Window<int>::allocate(rt.world(), 2 * ints);
-    const auto part = static_cast<std::size_t>(rt.rank() == 2);
-    const auto layout_of = [](std::size_t i) {
-      return rma::Layout::indexed<int>(1, std::vector<std::ptrdiff_t>{0, static_cast<std::ptrdiff_t>(i) + 2});
-    };
-    for (std::size_t round = 0; round < 2; ++round) {
-      for (std::size_t i = 0; i < layouts; ++i) {
-        // The origins' orders differ, and what one uses again the other has pushed out meanwhile.
-        const std::size_t which = rt.rank() == 2 ? i : i % 200;
-        const int data[] = {static_cast<int>(which), static_cast<int>(round)};
-        if (rt.rank() == 0) continue;
-        auto held = win.lock(rma::shared, 0);
-        win.put(data, rma::Layout::contiguous<int>(2), 0, part * ints, layout_of(which));
-        held.unlock();
-      }
-      rt.world().barrier();
-      for (std::size_t i = 0; rt.rank() == 0 && i < layouts; ++i) {
-        if (win.local()[ints + i + 2] != static_cast<int>(round)) throw std::runtime_error("wrong data");
-        if (i < 200 && win.local()[i + 2] != static_cast<int>(round)) throw std::runtime_error("wrong data");
-      }
-      rt.world().barrier();
-    }
-    if (rt.rank() == 0) asked = counter_of(rt, "layouts_asked");
-    win.free();
-  });
-  CHECK(asked > 0);
 }
 
 // Break: leave out that chunks are pipelined, or what a list's entries cost.
