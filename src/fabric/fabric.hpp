@@ -95,6 +95,14 @@ struct local_slice {
   std::size_t bytes = 0;
 };
 
+/// The pieces of local memory of one operation.
+struct piece_bounds {
+  local_slice hull;         ///< the range that all of them lie in
+  std::uint64_t bytes = 0;  ///< of all pieces
+  std::size_t count = 0;
+  bool in_lists = false;  ///< several of them are used by one request
+};
+
 struct remote_slice {
   std::uint64_t address = 0;  ///< in the owner's process
   std::size_t bytes = 0;
@@ -225,6 +233,9 @@ class network {
 
   virtual status register_region(void* at, std::size_t bytes, region_key& key) noexcept = 0;
   virtual void deregister_region(const region_key& key) noexcept = 0;
+  /// Announces an operation with several pieces of local memory. A network that registers memory when it is used may
+  /// register all of them at once.
+  virtual void expect_pieces(const piece_bounds& /*pieces*/) noexcept {}
 
   /// With an immediate, or silent, it has one piece at the peer. `not_supported` with an immediate: not from this
   /// memory.

@@ -89,6 +89,11 @@ void bulk_streams::start(window_core& w, const checked_operation& o, operation_r
   s.request.here = name(s, s.here);
   s.request.there = name(s, s.there);
   plan(s);
+  ctx_.network_of(o.peer).expect_pieces(
+      {{s.base + s.here.lower(), static_cast<std::size_t>(s.here.upper() - s.here.lower())},
+       s.here.bytes(),
+       s.here.blocks(),
+       true});
   ++op.pieces;
   if (put) {
     send_request(s, 0);

@@ -48,6 +48,13 @@ class posting {
         guard_(guard) {}
 
   [[nodiscard]] const fabric::capabilities& caps() const noexcept { return caps_; }
+  /// Announces the pieces of the origin's layout.
+  void expect_pieces(std::byte* here, bool in_lists) noexcept {
+    const Layout& l = *o_.origin;
+    if (l.blocks() < 2) return;
+    const fabric::local_slice hull{here + l.lower(), static_cast<std::size_t>(l.upper() - l.lower())};
+    network_.expect_pieces({hull, l.bytes(), l.blocks(), in_lists});
+  }
   /// False if nothing more can be posted now.
   [[nodiscard]] bool goes_on() const noexcept { return result_ == status::done && !full_; }
   [[nodiscard]] std::uint64_t posted_bytes() const noexcept { return posted_bytes_; }
@@ -314,8 +321,10 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
     to.tell_by_immediate();
     to.post({&local, 1}, {&remote, 1});
   } else if (how == cut::lists) {
+    to.expect_pieces(here, true);
     post_lists(to, o, here, there, 0);
   } else {
+    if (!o.contiguous) to.expect_pieces(here, false);
     post_pieces(to, o, here, there, 0);
   }
   read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short held value is a copy

@@ -59,6 +59,13 @@ status local_memory::place(const connection& c, slices local, std::size_t bytes,
   return status::done;
 }
 
+void local_memory::expect(const fabric::piece_bounds& pieces) noexcept {
+  RMA_ASSERT(pieces.count != 0);
+  const std::uint64_t request_bytes = pieces.in_lists ? pieces.bytes : pieces.bytes / pieces.count;
+  if (request_bytes <= buffers_.bytes() || regions_.find(pieces.hull.at, pieces.hull.bytes) != nullptr) return;
+  cache_.register_hull(pieces);
+}
+
 bool local_memory::describe(slices local, send_request& o) noexcept {
   if (local.size() > caps_.gather_max) return false;
   for (std::size_t i = 0; i < local.size(); ++i) {

@@ -30,6 +30,8 @@ class local_memory {
   /// True if less than half of the buffers are free.
   [[nodiscard]] bool is_short_of_buffers() const noexcept { return 2 * buffers_.free() < buffers_.size(); }
 
+  /// Registers the pieces of an operation at once, unless they are registered, or will be copied.
+  void expect(const fabric::piece_bounds& pieces) noexcept;
   /// Describes the local data of a write or a read to the device. `not_yet` means that they have to be bounced.
   status place(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
   /// True if all of it is registered; then it is described.

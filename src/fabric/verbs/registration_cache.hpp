@@ -91,6 +91,9 @@ class registration_cache {
   /// Acquires registrations for all pieces, with one system call, or for none: then it returns false. Neighboring
   /// pieces are registered together with the gaps between them ("optimistic group registration"): see group_max.
   bool acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept;
+  /// Registers all pieces of an operation by one registration of their hull, if this is expected to be cheaper than one
+  /// for each, however many there are. The pieces are acquired afterwards, and find it.
+  void register_hull(const fabric::piece_bounds& pieces) noexcept;
   /// Groups are formed only for up to so many pieces.
   static constexpr std::size_t group_max = 64;
   void release(entry* e) noexcept;
@@ -162,7 +165,8 @@ class registration_cache {
   limits limits_;
   counters counts_;
   address_set entries_;
-  line unused_;  ///< the least recently used first
+  page_range refused_hull_{};  ///< the last hull that could not be registered
+  line unused_;                ///< the least recently used first
   line spare_;
   std::vector<change> news_;
   pid_t process_;

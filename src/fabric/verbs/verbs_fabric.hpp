@@ -55,6 +55,7 @@ class verbs_fabric final : public fabric::network, public fabric::liveness, publ
 
   status register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept override;
   void deregister_region(const fabric::region_key& key) noexcept override;
+  void expect_pieces(const fabric::piece_bounds& pieces) noexcept override { memory_.expect(pieces); }
 
   status write(int peer, std::span<const fabric::local_slice> from, const fabric::region_key& region,
                std::span<const fabric::remote_slice> to, std::uint64_t token,

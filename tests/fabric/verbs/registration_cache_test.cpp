@@ -383,6 +383,52 @@ TEST_CASE("several pieces are acquired together or not at all", "[fabric][verbs]
   CHECK(adapter.live().empty());  // nothing was left in use
 }
 
+// Break: compare with the pages of one piece; or try again what was refused.
+TEST_CASE("the pieces of an operation are registered as one, however many they are", "[fabric][verbs][cache]") {
+  counting_registrar adapter;
+  registration_cache cache(adapter, {}, told_by_program);
+  const auto expect_columns = [&](std::size_t rows, std::size_t row_bytes, std::size_t bytes) {
+    const fabric::local_slice hull{address(1000 * page), (rows - 1) * row_bytes + bytes};
+    cache.register_hull({hull, rows * bytes, rows, false});
+  };
+  const auto use_columns = [&](std::size_t rows, std::size_t row_bytes, std::size_t bytes) {
+    for (std::size_t row = 0; row < rows; ++row)
+      cache.release(cache.acquire(address(1000 * page + row * row_bytes), bytes));
+  };
+  SECTION("columns of matrices of 4096 ints a row") {
+    for (const std::size_t rows : {std::size_t{64}, std::size_t{1000}}) {
+      cache.invalidate(address(0), 100'000 * page);
+      const std::uint64_t before = adapter.enrolled;
+      for (int turn = 0; turn < 2; ++turn) {
+        expect_columns(rows, 16384, 8192);
+        use_columns(rows, 16384, 8192);
+      }
+      CHECK(adapter.enrolled - before == 1);
+    }
+  }
+  SECTION("rows that are 1 MiB apart, or one that is long: nothing") {
+    expect_columns(64, std::size_t{1} << 20, 4096);
+    expect_columns(1, 16384, 16384);
+    CHECK(adapter.enrolled == 0);
+  }
+  SECTION("a gap is no memory: it is tried once, then one for each") {
+    unsigned refused = 0;
+    adapter.refuses = [&](page_range pages) {
+      refused += pages.bytes() > 2 * page ? 1 : 0;
+      return pages.bytes() > 2 * page;
+    };
+    for (int turn = 0; turn < 3; ++turn) {
+      expect_columns(64, 16384, 4096);
+      CHECK(refused == 1);
+      use_columns(64, 16384, 4096);
+      CHECK(adapter.enrolled == 64);
+    }
+  }
+  cache.invalidate(address(0), 100'000 * page);
+  CHECK(adapter.live().empty());
+  CHECK_FALSE(adapter.confused);
+}
+
 // Break: close a group at each gap; or never.
 TEST_CASE("pieces that lie near each other are registered as one", "[fabric][verbs][cache]") {
   counting_registrar adapter;
