@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "api/wrong_epoch.hpp"
 #include "core/names.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "window/window_core.hpp"
@@ -13,21 +14,6 @@
 
 namespace rma::detail {
 namespace {
-
-/// `used`: operations were issued in it.
-std::string_view describe(access_epoch e, bool locked, bool used) noexcept {
-  if (locked) return "a lock epoch is open";
-  switch (e) {
-    case access_epoch::none: return "no epoch is open";
-    case access_epoch::fence: return used ? "a fence epoch with operations is open" : "a fence epoch is open";
-    case access_epoch::start: return "a start/complete epoch is open";
-    case access_epoch::lock_all: return "a lock_all epoch is open";
-    case access_epoch::neighbors: return "an epoch among neighbors is open";
-    case access_epoch::opening: return "another thread is in start()";
-    case access_epoch::closing: return "an epoch is being closed by a request that has not ended";
-  }
-  return "?";
-}
 
 bool is_towards_one(call c) noexcept {
   switch (c) {
@@ -41,39 +27,6 @@ bool is_towards_one(call c) noexcept {
     case call::get_signal:
     case call::accumulate_signal: return true;
     default: return c <= call::compare_and_swap;  // an operation
-  }
-}
-
-std::string epoch_remedy(const window_core& w, call what, int target) {
-  const std::string now =
-      fmt::format("{}{}{}", describe(w.access, w.locks_open != w.wanted.size(), w.used_since_fence()),
-                  w.wanted.empty() ? "" : ", and the request of an ilock has not ended",
-                  w.exposed ? ", and this rank has posted" : "");
-  switch (what) {
-    case call::fence:
-    case call::fence_neighbors:
-      return now + "; close it (unlock, complete, wait) before a fence, and complete operations before no_precede";
-    case call::lock:
-      if (w.access == access_epoch::fence) return now + "; close it by fence(rma::no_succeed) first";
-      return fmt::format("{}; unlock rank {} first, or close the other epoch", now, target);
-    case call::lock_range:
-      return fmt::format(
-          "{}; ranges of rank {} that this rank locks must not overlap in conflict, nor be in another epoch", now,
-          target);
-    case call::lock_all:
-    case call::start:
-    case call::post: return now + "; close it first";
-    case call::complete: return now + "; complete() ends an epoch begun by start()";
-    case call::wait:
-    case call::test: return now + "; wait() and test() end an epoch begun by post()";
-    case call::free: return now + "; close every epoch before free()";
-    case call::flush:
-    case call::flush_all:
-    case call::flush_local:
-    case call::flush_local_all:
-      return now + "; flush needs lock(target) or lock_all(); in other epochs fence() and complete() complete";
-    default:
-      return fmt::format("{}; operations to rank {} need one that reaches it: fence(), start() or lock()", now, target);
   }
 }
 
@@ -260,7 +213,7 @@ std::string remedy(const window_core& w, refusal r) {
   }
   switch (code) {
     case status::out_of_window: return outside(w, r);
-    case status::wrong_epoch: return epoch_remedy(w, what, target);
+    case status::wrong_epoch: return wrong_epoch_reason(w, {what, target, displacement, count});
     case status::not_locked: return not_locked(w, r);
     case status::bad_rank:
       return fmt::format("rank {} is not in the team; its ranks are 0 to {}", target, w.size() - 1);

@@ -70,15 +70,12 @@ void without_an_epoch(context& ctx) {
   auto win = window::allocate(ctx.world(), text_elements, {.name = "texts"});
   check_calls(
       {ctx, win, ctx.right()},
-      {{status::wrong_epoch,
-        "no epoch is open; operations to rank <R> need one that reaches it: fence(), start() or lock()", put_one},
-       {status::wrong_epoch, "no epoch is open; complete() ends an epoch begun by start()",
-        [](stage& s) { s.win.complete(); }},
-       {status::wrong_epoch, "no epoch is open; wait() and test() end an epoch begun by post()",
-        [](stage& s) { s.win.wait(); }},
-       {status::wrong_epoch,
-        "no epoch is open; flush needs lock(target) or lock_all(); in other epochs fence() and complete() complete",
-        [](stage& s) { s.win.flush(s.to); }},
+      {{status::wrong_epoch, "no epoch is open to rank <R>; call lock(<R>) first", put_one},
+       {status::wrong_epoch, "no epoch of start() is open; call start() first", [](stage& s) { s.win.complete(); }},
+       {status::wrong_epoch, "this rank has not posted; call post() first", [](stage& s) { s.win.wait(); }},
+       {status::wrong_epoch, "this rank has not posted; call post() first", [](stage& s) { (void)s.win.test(); }},
+       {status::wrong_epoch, "rank <R> is not locked; call lock(<R>) first", [](stage& s) { s.win.flush(s.to); }},
+       {status::wrong_epoch, "no rank is locked; call lock_all() first", [](stage& s) { s.win.flush_all(); }},
        {status::not_locked, "rank <R> is not locked by this rank; lock() it first, and unlock once",
         [](stage& s) { s.win.unlock(s.to); }},
        {status::not_locked, "lock_all() is not open", [](stage& s) { s.win.unlock_all(); }},
@@ -155,24 +152,20 @@ void of_operations(context& ctx) {
 // Goal: what is asked for while another epoch is open.
 void in_an_epoch(context& ctx) {
   auto win = window::allocate(ctx.world(), text_elements, {.name = "texts"});
+  const std::string locked = "rank <R> is locked; call unlock(<R>) first";
   {
     const auto hold = win.lock(rma::exclusive, ctx.right());
-    check_calls(
-        {ctx, win, ctx.right()},
-        {{status::wrong_epoch,
-          "a lock epoch is open; close it (unlock, complete, wait) before a fence, and complete operations "
-          "before no_precede",
-          [](stage& s) { s.win.fence(); }},
-         {status::wrong_epoch, "a lock epoch is open; unlock rank <R> first, or close the other epoch",
-          [](stage& s) { (void)s.win.lock(rma::shared, s.to); }},
-         {status::wrong_epoch, "a lock epoch is open; close it first", [](stage& s) { (void)s.win.lock_all(); }},
-         {status::wrong_epoch, "a lock epoch is open; close every epoch before free()",
-          [](stage& s) { s.win.free(); }}});
+    check_calls({ctx, win, ctx.right()},
+                {{status::wrong_epoch, locked, [](stage& s) { s.win.fence(); }},
+                 {status::wrong_epoch, locked, [](stage& s) { (void)s.win.lock(rma::shared, s.to); }},
+                 {status::wrong_epoch, locked, [](stage& s) { (void)s.win.lock_all(); }},
+                 {status::wrong_epoch, locked, [](stage& s) { s.win.post(std::array{s.ctx.left()}); }},
+                 {status::wrong_epoch, locked, [](stage& s) { s.win.free(); }}});
   }
   {
     const auto hold = win.lock_all();
     check_calls({ctx, win, ctx.right()},
-                {{status::wrong_epoch, "a lock_all epoch is open; unlock rank <R> first, or close the other epoch",
+                {{status::wrong_epoch, "an epoch of lock_all() is open; call unlock_all() first",
                   [](stage& s) { (void)s.win.lock(rma::shared, s.to); }}});
   }
   {
@@ -192,24 +185,46 @@ void in_an_epoch(context& ctx) {
 void in_an_active_epoch(context& ctx) {
   auto win = window::allocate(ctx.world(), text_elements, {.name = "texts"});
   win.fence();
-  check_calls({ctx, win, ctx.right()},
-              {{status::wrong_epoch, "a fence epoch is open; complete() ends an epoch begun by start()",
-                [](stage& s) { s.win.complete(); }}});
+  check_calls(
+      {ctx, win, ctx.right()},
+      {{status::wrong_epoch, "no epoch of start() is open; call start() first", [](stage& s) { s.win.complete(); }},
+       {status::wrong_epoch, "a fence epoch is open, whose operations fence() completes; call fence() instead",
+        [](stage& s) { s.win.flush(s.to); }}});
   win.fence(rma::no_succeed);
   win.post(std::array{ctx.left()});
   check_calls({ctx, win, ctx.right()},
-              {{status::wrong_epoch, "no epoch is open, and this rank has posted; close it first",
-                [](stage& s) { s.win.post(std::array{s.ctx.left()}); }}});
+              {{status::wrong_epoch, "this rank has posted; call wait() first",
+                [](stage& s) { s.win.post(std::array{s.ctx.left()}); }},
+               {status::wrong_epoch, "this rank has posted; call wait() first", [](stage& s) { s.win.fence(); }}});
   win.start(std::array{ctx.right()});
   check_calls({ctx, win, ctx.right()},
-              {{status::wrong_epoch, "a start/complete epoch is open, and this rank has posted; close it first",
-                [](stage& s) { (void)s.win.lock_all(); }}});
+              {{status::wrong_epoch, "an epoch of start() is open; call complete() first",
+                [](stage& s) { (void)s.win.lock_all(); }},
+               {status::wrong_epoch,
+                "an epoch of start() is open, whose operations complete() completes; call complete() instead",
+                [](stage& s) { s.win.flush(s.to); }}});
+  if (ctx.size() > 1) {
+    check_calls({ctx, win, ctx.rank()},
+                {{status::wrong_epoch, "the epoch of start() does not include rank <R>; add it to the list of start()",
+                  put_one}});
+  }
   win.complete();
   win.wait();
   win.neighbors(std::array{ctx.right()}, std::array{ctx.left()});
   win.fence_neighbors();
-  check_calls({ctx, win, ctx.right()}, {{status::wrong_epoch, "an epoch among neighbors is open; close it first",
-                                         [](stage& s) { (void)s.win.lock_all(); }}});
+  check_calls(
+      {ctx, win, ctx.right()},
+      {{status::wrong_epoch, "an epoch of fence_neighbors() is open; call fence_neighbors(rma::no_succeed) first",
+        [](stage& s) { (void)s.win.lock_all(); }},
+       {status::wrong_epoch,
+        "an epoch of fence_neighbors() is open, whose operations it completes; call fence_neighbors() instead",
+        [](stage& s) { s.win.flush(s.to); }}});
+  if (ctx.size() > 1) {
+    check_calls(
+        {ctx, win, ctx.rank()},
+        {{status::wrong_epoch,
+          "rank <R> is not a target of this rank's fence_neighbors(); add it to the list of neighbors()", put_one}});
+  }
   win.fence_neighbors(rma::no_succeed);
 }
 
@@ -233,8 +248,7 @@ void of_ranges(context& ctx) {
   win.lock_range(rma::exclusive, ctx.right(), 0, 8);
   check_calls({ctx, win, ctx.right()},
               {{status::wrong_epoch,
-                "a lock epoch is open; ranges of rank <R> that this rank locks must not overlap in conflict, nor be in "
-                "another epoch",
+                "the range of 8 bytes from byte 0 on of rank <R> is locked; call unlock_range() for it first",
                 [](stage& s) { s.win.lock_range(rma::exclusive, s.to, 0, 16); }}});
   win.unlock_range(ctx.right(), 0, 8);
   ctx.world().barrier();

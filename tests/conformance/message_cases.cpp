@@ -84,7 +84,9 @@ void ranges_not_held(context& ctx) {
     win->lock_range(rma::exclusive, to, 64, 16);
     ctx.throws(status::not_locked, {"unlock_range", " 8 bytes from byte 64 on", "16 bytes from byte 64 on"},
                [&] { win->unlock_range(to, 64, 8); });
-    ctx.throws(status::wrong_epoch, {"lock_range", "overlap"}, [&] { win->lock_range(rma::shared, to, 72, 8); });
+    ctx.throws(status::wrong_epoch,
+               {"lock_range", "the range of 16 bytes from byte 64 on", "is locked; call unlock_range()"},
+               [&] { win->lock_range(rma::shared, to, 72, 8); });
     win->unlock_range(to, 64, 16);
     ctx.throws(status::not_locked, {"unlock_range", "none"}, [&] { win->unlock_range(to, 64, 16); });
     ctx.throws(status::not_locked, {"unlock to", "not locked"}, [&] { win->unlock(to); });
@@ -158,7 +160,7 @@ void epochs_of_others(context& ctx) {
   if (ctx.size() > 1) {
     const auto hold = win->lock(rma::shared, other);
     ctx.throws(status::wrong_epoch,
-               {"put to " + named_rank(ctx.rank()), "a lock epoch is open", "need one that reaches it"},
+               {"put to " + named_rank(ctx.rank()), "no epoch is open to " + named_rank(ctx.rank())},
                [&] { win->put(std::uint64_t{1}, ctx.rank(), win.at(ctx.rank(), 0)); });
   }
   ctx.world().barrier();

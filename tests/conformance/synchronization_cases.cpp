@@ -27,7 +27,7 @@ void ifence(context& ctx) {
     rma::Request request = win->ifence(round % 3 == 0 ? rma::no_store : rma::assertion::none);
     if (request.pending()) {
       ctx.expect(win->try_put(round, 0, win.at(0, 0)), rma::status::wrong_epoch, "put while an ifence is under way");
-      ctx.throws(rma::status::wrong_epoch, {"an epoch is being closed by a request that has not ended"},
+      ctx.throws(rma::status::wrong_epoch, {"a request that ends an epoch is not complete"},
                  [&] { win->put(round, 0, win.at(0, 0)); });
       ctx.expect(win->try_fence(), rma::status::wrong_epoch, "fence while an ifence is under way");
       ctx.expect(win->lock_nothrow(rma::shared, 0), rma::status::wrong_epoch, "lock while an ifence is under way");
@@ -146,9 +146,9 @@ void ilock_pending(context& ctx) {
       rma::Request wanted = win->ilock(rma::exclusive, 0);
       ctx.expect(win->lock_nothrow(rma::shared, 0), refused, "a lock beside an ilock");
       ctx.expect(win->lock_all_nothrow(), refused, "a lock_all beside an ilock");
-      ctx.throws(refused, {", and the request of an ilock has not ended; ", "unlock rank 0"},
+      ctx.throws(refused, {"the request of ilock(0) is not complete; wait for it first"},
                  [&] { (void)win->ilock(rma::shared, 0); });
-      ctx.throws(refused, {"ilock has not ended"}, [&] { win->fence(); });
+      ctx.throws(refused, {"the request of ilock(0) is not complete"}, [&] { win->fence(); });
       ctx.expect(win->lock_nothrow(rma::exclusive, ctx.rank()), rma::status::done, "a lock of another target");
       win->unlock(ctx.rank());
       if (i % 2 == 0) wanted = rma::Request();

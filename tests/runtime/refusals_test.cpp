@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The text of each refusal of a call on a window: rank, call, window, place, status, what is wrong and what to do.
+#include <fmt/format.h>
+
 #include <array>
 #include <catch2/catch.hpp>
 #include <complex>
@@ -43,27 +45,35 @@ class Refusals {
 };
 
 TEST_CASE_METHOD(Refusals, "refusals of calls in the wrong epoch", "[errors]") {
-  on_w("put to rank 0",
-       "wrong_epoch: no epoch is open; operations to rank 0 need one that reaches it: fence(), start() or lock()",
-       [&] { win.put(1, 0, 0); });
-  on_w("complete", "wrong_epoch: no epoch is open; complete() ends an epoch begun by start()", [&] { win.complete(); });
-  on_w("wait", "wrong_epoch: no epoch is open; wait() and test() end an epoch begun by post()", [&] { win.wait(); });
-  on_w("flush to rank 0",
-       "wrong_epoch: no epoch is open; flush needs lock(target) or lock_all(); in other epochs fence() and complete() "
-       "complete",
-       [&] { win.flush(0); });
+  on_w("put to rank 0", "wrong_epoch: no epoch is open to rank 0; call lock(0) first", [&] { win.put(1, 0, 0); });
+  on_w("complete", "wrong_epoch: no epoch of start() is open; call start() first", [&] { win.complete(); });
+  on_w("wait", "wrong_epoch: this rank has not posted; call post() first", [&] { win.wait(); });
+  on_w("flush to rank 0", "wrong_epoch: rank 0 is not locked; call lock(0) first", [&] { win.flush(0); });
   on_w("unlock to rank 0", "not_locked: rank 0 is not locked by this rank; lock() it first, and unlock once",
        [&] { win.unlock(0); });
   on_w("unlock_all", "not_locked: lock_all() is not open", [&] { win.unlock_all(); });
   const auto epoch = win.lock(rma::exclusive, 0);
-  on_w("lock to rank 0", "wrong_epoch: a lock epoch is open; unlock rank 0 first, or close the other epoch",
-       [&] { (void)win.lock(rma::exclusive, 0); });
-  on_w("fence",
-       "wrong_epoch: a lock epoch is open; close it (unlock, complete, wait) before a fence, and complete operations "
-       "before no_precede",
-       [&] { win.fence(); });
-  on_w("lock_all", "wrong_epoch: a lock epoch is open; close it first", [&] { (void)win.lock_all(); });
-  on_w("free", "wrong_epoch: a lock epoch is open; close every epoch before free()", [&] { win.free(); });
+  const std::string locked = "wrong_epoch: rank 0 is locked; call unlock(0) first";
+  on_w("lock to rank 0", locked, [&] { (void)win.lock(rma::exclusive, 0); });
+  on_w("fence", locked, [&] { win.fence(); });
+  on_w("lock_all", locked, [&] { (void)win.lock_all(); });
+  on_w("free", locked, [&] { win.free(); });
+}
+
+TEST_CASE_METHOD(Refusals, "a transfer beyond the end of an attached range", "[errors]") {
+  auto dynamic = window::create_dynamic(world, {.name = "w"});
+  std::array<std::int64_t, 4> memory{};
+  const std::array<std::int64_t, 4> four{};
+  const std::uint64_t at = dynamic.attach(std::span(memory));
+  const auto hold = dynamic.lock(rma::shared, 0);
+  const auto hex = [](std::uint64_t address) { return fmt::format("{:#x}", address); };
+  on_w(
+      "put to rank 0",
+      "out_of_window: displacement " + std::to_string(at + 8) + ": of the 32 bytes from " + hex(at + 8) +
+          " on, rank 0 has attached 32 bytes from " + hex(at) +
+          " on, of which 24 are behind that place; a displacement is what its attach() has returned, plus bytes inside "
+          "that range, or inside ranges that follow it without a gap",
+      [&] { dynamic.put(std::span(four), 0, at + 8); });
 }
 
 TEST_CASE_METHOD(Refusals, "refusals of places, numbers and types", "[errors]") {
