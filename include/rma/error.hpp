@@ -87,7 +87,7 @@ class refusal_mark {
 /// Public calls throw an Error. `code()` is stable; `what()` is one line that names rank, call, window, the place of
 /// the call in the program, the status, what is wrong and what to do:
 ///
-///   [rank 0] put to rank 1 (window 'halo') at halo.cpp:42: wrong_epoch: no epoch is open; ...
+///   [rank 0] put to rank 1 (window 'halo') at halo.cpp:42: wrong_epoch: no epoch is open to rank 1; ...
 ///
 /// Where no call on a window, team or request is concerned, as at start-up, the place ends the line, in brackets.
 class Error : public std::runtime_error {

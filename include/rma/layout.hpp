@@ -34,14 +34,15 @@
 #include <span>
 #include <type_traits>
 
+// Declared before the push: users' code has pointers to them only, and their members are not exported.
+namespace rma::detail {
+struct layout_node;
+struct layout_internals;
+}  // namespace rma::detail
+
 #pragma GCC visibility push(default)
 
 namespace rma {
-
-namespace detail {
-struct layout_node;
-struct layout_internals;
-}  // namespace detail
 
 /// A sequence of blocks of bytes. A value: copies share their description. See the top of this file.
 class Layout {

@@ -18,13 +18,14 @@
 #include "rma/team.hpp"
 #include "rma/version.hpp"
 
+// Declared before the push: users' code has pointers to it only, and its members are not exported.
+namespace rma::detail {
+struct runtime_core;
+}
+
 #pragma GCC visibility push(default)
 
 namespace rma {
-
-namespace detail {
-struct runtime_core;
-}
 
 /// A named count, for reports and tests.
 struct Counter {

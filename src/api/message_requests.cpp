@@ -117,6 +117,9 @@ status release(message_node*& node, Received& what) noexcept {
   return s;
 }
 
+/// True if the operation is complete; makes no progress.
+bool is_over(const message_node& node) noexcept { return node.operation().ended.load(std::memory_order_acquire) != 0; }
+
 /// True if it has ended without a message. A source that has the request of a receive must take that back first, so
 /// that it does not write to the buffer any more: waits for its answer, or for the message.
 bool cancel_operation(message_node& n) noexcept {
@@ -145,8 +148,6 @@ status look_at(message_node& n) noexcept {
 }
 
 }  // namespace
-
-bool is_over(const message_node& node) noexcept { return node.operation().ended.load(std::memory_order_acquire) != 0; }
 
 status start_send(const std::shared_ptr<team_core>& team, send_kind kind, const message_buffer& data, int to, int tag,
                   message_node*& node) noexcept {

@@ -15,6 +15,13 @@
 #include "rma/layout.hpp"
 #include "rma/ranks.hpp"
 
+// Declared before the push: users' code has pointers to them only, and their members are not exported.
+namespace rma::detail {
+struct team_core;
+struct message_node;
+struct unexpected_message;
+}  // namespace rma::detail
+
 #pragma GCC visibility push(default)
 
 namespace rma {
@@ -44,10 +51,7 @@ struct Received {
 
 namespace detail {
 
-struct team_core;
-struct message_node;
 struct request_node;
-struct unexpected_message;
 
 template <class T>
 constexpr void require_copyable() noexcept {
@@ -104,8 +108,6 @@ bool cancel_message(message_node*& node) noexcept;
 void drop_message(message_node* node) noexcept;
 /// Turns a started message into a request, and sets `node` to null. `what` gets source, tag and size; it may be null.
 [[nodiscard]] request_node* request_of(message_node*& node, Received* what);
-/// True if the operation is complete; makes no progress.
-[[nodiscard]] bool is_over(const message_node& node) noexcept;
 
 status probe_message(team_core& team, int from, int tag, bool wait, Received& what, held_message* take) noexcept;
 status receive_held(held_message& held, const message_buffer& into, Received& what) noexcept;

@@ -15,15 +15,19 @@
 #include "rma/error.hpp"
 #include "rma/request.hpp"
 
+// Declared before the push: users' code has pointers to them only, and their members are not exported.
+namespace rma::detail {
+struct team_core;
+namespace coll {
+class running;
+}
+}  // namespace rma::detail
+
 #pragma GCC visibility push(default)
 
 namespace rma {
 
 namespace detail {
-struct team_core;
-namespace coll {
-class running;
-}
 
 /// True if elements of type A may be gathered into, or combined to, elements of type T.
 template <class A, class T>
