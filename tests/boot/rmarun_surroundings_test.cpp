@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "launched.hpp"
+#include "skip.hpp"
 
 using namespace rma::boot;
 using namespace rma::boot::test;
@@ -138,7 +139,11 @@ TEST_CASE("ranks under a debugger", "[boot][rmarun]") {
   CHECK(all.line() == "yes");
   CHECK(all.line() == "yes");
   CHECK(all.exit_status() == 0);
-  if (::access("/usr/bin/gdb", X_OK) != 0) return;
+}
+
+// Goal: gdb has the terminal's input, and one rank. Break: leave take_terminal out, or give all ranks to gdb.
+TEST_CASE("one rank under gdb", "[boot][rmarun]") {
+  if (::access("/usr/bin/gdb", X_OK) != 0) return rma::test::skip("gdb is not installed");
   launched one({"-n", "2", "--gdb", "1", "sh", "-c", "echo rank $RMA_RANK"}, "run\nquit\n");
   CHECK(one.exit_status() == 0);
   const std::string said = one.rest_of_output();
