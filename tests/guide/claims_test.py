@@ -43,7 +43,7 @@ RUNNING = [
     ("the same random text of at least 16 characters for all", "tests/boot/tcp_test.cpp", "tcp: a wrong key"),
     ("a rank that has waited for a minute in one call prints it for its node", "tests/faults/stall_test.py",
      "RMA_STALL_REPORT_S"),
-    ("`rmarun --timeout S` makes them report before it ends the job", "tests/boot/rmarun_test.cpp",
+    ("`rmarun --timeout 60` makes them report before it ends the job", "tests/boot/rmarun_test.cpp",
      "a time-out says where the ranks are"),
     ("ends after `RMA_BOOT_TIMEOUT_MS` and names the rank that holds it up", "tests/faults/start_test.py",
      "RMA_BOOT_TIMEOUT_MS"),
