@@ -92,6 +92,7 @@ std::vector<value> simulate(const experiment& e, const kind& lock, const shape& 
   config.ranks_per_node = job.ranks_per_node;
   config.parameters = how.parameters;
   config.settings = lock.settings;
+  config.settings["RMA_PROGRESS_THREAD"] = "0";  // as in perf/simulator.py
   config.settings["RMA_FABRIC"] = "sim";  // jobs of one node have their adapter, too: network locks go by loop-back
   std::vector<value> points;
   const auto outcome = rma::sim::run(config, [&](rma::Runtime& runtime) {

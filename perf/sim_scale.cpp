@@ -183,7 +183,11 @@ int main(int argc, char** argv) {
   config.ranks = o.ranks;
   config.ranks_per_node = o.per_node;
   config.stack_bytes = stack_bytes;
-  if (o.messages) config.settings = {{"RMA_EAGER", "rdma-ring"}, {"RMA_RING_SLOTS", std::to_string(ring_slots)}};
+  config.settings["RMA_PROGRESS_THREAD"] = "0";
+  if (o.messages) {
+    config.settings["RMA_EAGER"] = "rdma-ring";
+    config.settings["RMA_RING_SLOTS"] = std::to_string(ring_slots);
+  }
   const rma::sim::Outcome out =
       rma::sim::run(config, [&](rma::Runtime& rt) { o.messages ? messages_job(rt, o, seen) : job(rt, o, seen); });
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

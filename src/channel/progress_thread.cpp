@@ -29,12 +29,11 @@ bool needs_processor(const settings& s, const fabric::network* wide) noexcept {
 
 }  // namespace
 
-// Simulated jobs, which compare protocols, have a progress thread only on request. It costs their program nothing, so
-// that it need not stand aside.
+// A simulated progress thread costs its program nothing, so that it need not stand aside.
 void context::serve_beside(bool for_window) {
   if (serves_beside_) return;
   const bool always = settings_.on(knob::progress_thread) || settings_.is(knob::nbc_progress, "thread");
-  const bool may = settings_.is(knob::progress_thread, "auto") && !around_.is_simulated();
+  const bool may = settings_.is(knob::progress_thread, "auto");
   const bool yields = settings_.is(knob::progress_thread, "yielding") ||
                       (may && has_far_ranks() && (for_window || needs_processor(settings_, wide_)));
   if (!always && !yields) return;

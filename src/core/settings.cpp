@@ -76,7 +76,7 @@ constexpr definition table[] = {
     {"RMA_PROGRESS_THREAD", "auto", form::words, "auto|0|1|yielding",
      "a thread that serves others while this rank computes; yielding: only while no call of the rank waits in the "
      "library or communicates; auto: such a thread where the fabric between nodes, its accumulates or its lock "
-     "managers need the target's processor, and none in a simulated job (rma-sim -x RMA_PROGRESS_THREAD=1)"},
+     "managers need the target's processor"},
     {"RMA_SPIN_US", "20", form::number, "microseconds",
      "how long a wait spins before it sleeps, when cores suffice; between nodes up to 100 times as long while its "
      "sleeps are short",

@@ -82,6 +82,8 @@ class explorer {
     o.machine = costless_machine();
     o.settings = what_.settings;
     o.settings.emplace("RMA_SEGMENT_BYTES", "2M");  // less to map and unmap
+    o.settings.emplace("RMA_PROGRESS_THREAD",
+                       "0");  // a fiber less for each rank, whose steps would multiply the schedules
     sim::world w(o);
     world_ = &w;
     active = this;

@@ -23,6 +23,7 @@ rma::sim::Config job_of(int ranks, int ranks_per_node) {
   job.ranks = ranks;
   job.ranks_per_node = ranks_per_node;
   job.parameters = "dissertation-ddr";
+  job.settings["RMA_PROGRESS_THREAD"] = "0";  // a target that computes does not answer
   return job;
 }
 
