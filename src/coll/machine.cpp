@@ -68,7 +68,7 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
 machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const auto eager = static_cast<double>(messenger::eager_bytes(ctx_.config(), network.caps()));
-  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05, 1000, 800, 0.15};
+  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05, 0.05, 1000, 800, 0.15};
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
   const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 22);
@@ -78,6 +78,7 @@ machine_costs machine::costs(bool one_node) const noexcept {
           0.03,
           std::min(eager, static_cast<double>(network.caps().message_bytes_max) * 0.9),
           4 * latency_ns,
+          costs.byte_ns,
           costs.byte_ns,
           latency_ns,
           0.95 * message_ns,  // nothing is matched

@@ -344,7 +344,8 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
                             e.near_rounds * near_latency * m.latency_ns;
   // While one of many messages is in transit, the next ones are copied, or requested.
   const bool link_is_full = (many_at_once && !e.copies) || e.link_share >= 2;
-  const double bytes_ns = e.bytes * e.link_share * (is_long || link_is_full ? m.long_byte_ns : m.byte_ns);
+  const double byte_ns = is_long ? m.long_byte_ns : link_is_full ? m.link_byte_ns : m.byte_ns;
+  const double bytes_ns = e.bytes * e.link_share * byte_ns;
   const double transfer_ns = many_at_once ? std::max(latency_ns, bytes_ns) : latency_ns + bytes_ns;
   return transfer_ns + e.messages * m.message_ns + e.combined_bytes * m.combined_byte_ns;
 }
@@ -355,13 +356,15 @@ bool sizes_differ(const shape& s) noexcept {
   return s.varied && (s.what == call::gather || s.what == call::scatter || s.what == call::alltoall);
 }
 
-/// Puts have no other way for long messages, and copies at both ends; of many at once the link hides them.
+/// Puts have no other way for long messages, and copies at both ends. Of many at once the link hides them, up to a few
+/// slots each; longer ones wait for slots.
 machine_costs costs_of_puts(const machine_costs& m) noexcept {
   machine_costs puts = m;
   puts.latency_ns = m.put_latency_ns;
   puts.message_ns = m.put_ns;
-  puts.byte_ns = m.put_byte_ns;
-  puts.eager_bytes = std::numeric_limits<double>::max();
+  puts.byte_ns = puts.long_byte_ns = m.put_byte_ns;
+  puts.rendezvous_ns = m.put_latency_ns;
+  puts.eager_bytes = 10240;
   return puts;
 }
 
