@@ -14,6 +14,7 @@ SIMULATOR = "simulator"
 # What the job's environment is, whether it has nodes that are kept apart, and what it is.
 MACHINES = {
     "shm": ({"RMA_FABRIC": "shm"}, False, "between ranks of one machine, by its memory"),
+    "tcp": ({"RMA_FABRIC": "tcp"}, True, "between virtual nodes of one machine, by TCP"),
     "ucx": ({"RMA_FABRIC": "ucx", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo"}, True,
             "between virtual nodes of one machine, by UCX over TCP"),
     "verbs": ({"RMA_FABRIC": "verbs"}, True, "between virtual nodes of one machine, by its RDMA adapter"),
@@ -50,6 +51,12 @@ def run(command, environment=None, shown=False):
     return done.stdout
 
 
+def out_file(chosen, name):
+    """Where the page goes if --out says nothing."""
+    suffix = "" if chosen.on == SIMULATOR else f"-{chosen.on}"
+    return chosen.out or str(ROOT / "docs" / "results" / f"{name}{suffix}.md")
+
+
 def say(line):
     print(line, file=sys.stderr, flush=True)
 
@@ -57,6 +64,16 @@ def say(line):
 def hand_out(found):
     """To who has started this in a virtual host."""
     print("json " + json.dumps(found))
+
+
+def hand_out_or_write(chosen, found, page):
+    """What was measured goes to who has started this in a virtual host, or, by `page`, into a file."""
+    if chosen.inside:
+        return hand_out(found)
+    with open(chosen.out, "w", encoding="utf-8") as out:
+        for line in page(chosen, found):
+            print(line, file=out)
+    return 0
 
 
 def in_virtual_host(program, chosen, options):

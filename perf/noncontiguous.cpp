@@ -2,14 +2,19 @@
 // The experiments of the dissertation's chapter 8 with each scheme for layouts: under rmarun as they are, under rma-sim
 // on a simulated machine. perf/dissertation_transfers runs them.
 //
+// clang-format off
 //   latency        a put of columns of a matrix of ints (64 or 128 rows of 4096), and its flush (figures 8.2, 8.5)
-//   blocks         the same bytes in 4 to 64 blocks                                                    (figure 8.3)
-//   bandwidth      16 of these puts, and one flush (figures 8.7, 8.8) both-ways      the same by both ranks at once
-//   (figure 8.9) call           what the put call itself takes of the origin's processor (figure 8.12) diagonals      a
-//   put of two diagonals of blocks of a matrix, a new one each time or always the same (figure 8.14) get-idle       16
-//   gets of columns, the target waits in the library                                 (figure 8.17) get-busy       the
-//   same while the target computes                                                  (figure 8.18) get-overlap    the
-//   share of a get that computing hides at the origin                               (figure 8.19)
+//   blocks         the same bytes in 4 to 64 blocks                                             (figure 8.3)
+//   bandwidth      16 of these puts, and one flush                                       (figures 8.7, 8.8)
+//   both-ways      the same by both ranks at once                                               (figure 8.9)
+//   call           what the put call itself takes of the origin's processor                    (figure 8.12)
+//   diagonals      a put of two diagonals of blocks of a matrix, a new one each time or always the same (figure 8.14)
+//   get-idle       16 gets of columns, the target waits in the library                         (figure 8.17)
+//   get-busy       the same while the target computes                                          (figure 8.18)
+//   get-overlap    the share of a get that computing hides at the origin                       (figure 8.19)
+//   gather         a put of columns into contiguous memory, and its flush            (8.1.1, RDMA write-gather)
+//   scatter        a get of contiguous memory into columns                            (8.1.1, RDMA read-scatter)
+// clang-format on
 //
 // One line for each point: experiment, scheme, rows, columns, bytes, us for one transfer (overlap: a share).
 #include <fmt/format.h>
@@ -172,6 +177,18 @@ void bench::one(const std::string& experiment, std::size_t rows, std::size_t col
       return us_of([&] { put(next, 1, 1); });
     });
     value = fresh / known;
+  } else if (experiment == "gather" || experiment == "scatter") {
+    const auto flat = rma::Layout::contiguous<int>(rows * columns);
+    value = on_origin([&] {
+      return us_of([&] {
+               for (int i = 0; i < chosen_.turns; ++i) {
+                 if (experiment == "gather") win_.put(mine_.data(), layout, 1, 0, flat);
+                 if (experiment == "scatter") win_.get(mine_.data(), layout, 1, 0, flat);
+                 win_.flush(1);
+               }
+             }) /
+             turns;
+    });
   } else if (experiment == "get-idle" || experiment == "get-busy") {
     value = on_origin([&] { return gets(layout); }, experiment == "get-busy");
   } else if (experiment == "get-overlap") {

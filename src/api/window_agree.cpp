@@ -131,7 +131,8 @@ fence_kind wished_fence(const settings& config, const Hints& hints) {
   for (const fence_kind kind : {fence_kind::placed, fence_kind::def, fence_kind::imm_naive, fence_kind::imm_opt}) {
     if (config.is(knob::fence, name_of(kind))) return kind;
   }
-  return config.is(knob::fence, "imm-ri") ? fence_kind::imm_ri : fence_kind::automatic;
+  const bool imm_ri = config.is(knob::fence, "imm-ri") || config.is(knob::fence, "imm-ri:barrier");
+  return imm_ri ? fence_kind::imm_ri : fence_kind::automatic;
 }
 
 layout_scheme wished_layout(const settings& config, const Hints& hints) {

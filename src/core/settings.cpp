@@ -123,8 +123,9 @@ constexpr definition table[] = {
      "stripe (unbiased: also for single elements before anybody has updated in bulk), the target's handler, the "
      "network device (direct), or their origin under a lock of the target's part by "
      "the network's atomics"},
-    {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri",
-     "design of fences, where the window's hints do not say"},
+    {"RMA_FENCE", "auto", form::words, "auto|placed|def|imm-naive|imm-opt|imm-ri|imm-ri:barrier",
+     "design of fences, where the window's hints do not say; imm-ri leaves the barrier of the paper's design out where "
+     "the completion of a write says that it is in memory, imm-ri:barrier does not"},
     {"RMA_BARRIER", "auto", form::words, "auto|messages|words",
      "how ranks of different nodes tell each other in barriers and plain fences: words are written into memory that "
      "the other looks at, where the fabric can (verbs); auto: where it seldom sleeps meanwhile, else messages"},

@@ -33,6 +33,11 @@ bool completion_is_placement(const window_core& w) noexcept {
   return wide == nullptr || wide->caps().write_means == fabric::write_completion::placed;
 }
 
+/// True if fence imm-ri has no barrier. RMA_FENCE=imm-ri:barrier keeps it, also for windows whose hints ask for imm-ri.
+bool leaves_barrier_out(const window_core& w) noexcept {
+  return completion_is_placement(w) && !w.ctx->config().is(knob::fence, "imm-ri:barrier");
+}
+
 /// Notes that a message after the writes implies their placement, so that nothing else has to confirm it.
 void trust_order(window_core& w, int target) noexcept {
   if (w.is_far(target)) w.far(target).unplaced = false;
@@ -111,7 +116,7 @@ fence_phase fence_run::next(const window_core& w) const noexcept {
     case fence_kind::def: return after_def(phase_, promises_);
     case fence_kind::imm_naive: return after_imm_naive(phase_, promises_);
     case fence_kind::imm_opt: return after_imm_opt(phase_, promises_);
-    case fence_kind::imm_ri: return after_imm_ri(phase_, promises_, completion_is_placement(w));
+    case fence_kind::imm_ri: return after_imm_ri(phase_, promises_, leaves_barrier_out(w));
     default: return after_placed(phase_, promises_);
   }
 }

@@ -13,6 +13,7 @@
 ///
 /// placed: where the completion of a write implies that it is in the target's memory, there is no barrier. No rank
 /// leaves count before all ranks have entered it, with their puts complete: later operations cannot meet earlier ones.
+/// RMA_FENCE=imm-ri:barrier keeps the barrier, as the figure has it.
 ///
 /// Each immediate consumes a receive descriptor of the target, and a target that computes replenishes none. So an
 /// origin sends at most `immediates_max` of them to one target in one epoch: further puts are plain writes, and one
