@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "datatype/copy.hpp"
 
+#include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "datatype/rows.hpp"
 #include "datatype/string_copy.hpp"
@@ -83,15 +85,46 @@ template <std::size_t N>
   }
 }
 
+/// Calls move(place in the packed data, offset) for the first blocks of a list, as long as they have `Bytes` bytes;
+/// returns their number. The size is known here, so that a move is one load and one store.
+template <std::size_t Bytes, class Move>
+[[gnu::always_inline]] inline std::size_t move_alike(const block_list& list, std::size_t most, Move&& move) noexcept {
+  const list_entry* const entries = list.entries;
+  std::size_t i = 0;
+  for (; i < most && entries[i + 1].first - entries[i].first == Bytes; ++i) {
+    move(i * Bytes, moved(list.origin, entries[i].offset, 1), std::integral_constant<std::size_t, Bytes>());
+  }
+  return i;
+}
+
+/// Does so for lists that begin with a block of one element: an index list of words, most often.
+template <class Move>
+[[gnu::always_inline]] inline std::size_t move_elements(const block_list& list, std::size_t left, std::size_t& bytes,
+                                                        Move&& move) noexcept {
+  if (list.count == 0) return 0;
+  bytes = list.entries[1].first - list.entries[0].first;
+  const std::size_t most = std::min(list.count, left / bytes);
+  switch (bytes) {
+    case 4: return move_alike<4>(list, most, move);
+    case 8: return move_alike<8>(list, most, move);
+    case 16: return move_alike<16>(list, most, move);
+    default: return 0;
+  }
+}
+
 /// Calls fn(place in the packed data, offset, stride, bytes, rows) for the next `n_bytes` and advances.
-template <class F>
-[[gnu::always_inline]] inline void walk(cursor& at, std::size_t n_bytes, F&& fn) noexcept {
+/// `move` does the same for a block of a size that is known when it is compiled.
+template <class F, class Move>
+[[gnu::always_inline]] inline void walk(cursor& at, std::size_t n_bytes, F&& fn, Move&& move) noexcept {
   RMA_ASSERT(n_bytes <= at.remaining());
   for (std::size_t packed = 0; packed < n_bytes;) {
     const std::size_t left = n_bytes - packed;
     const block_list list = at.irregular_blocks();
-    std::size_t whole = 0;
-    std::size_t moved_bytes = 0;
+    std::size_t element_bytes = 0;
+    std::size_t whole = move_elements(
+        list, left, element_bytes,
+        [&](std::size_t behind, std::ptrdiff_t offset, auto bytes) noexcept { move(packed + behind, offset, bytes); });
+    std::size_t moved_bytes = whole * element_bytes;
     for (; whole < list.count; ++whole) {
       const std::size_t bytes = list.entries[whole + 1].first - list.entries[whole].first;
       if (bytes > left - moved_bytes) break;
@@ -133,22 +166,30 @@ void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& sr
 
 void pack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
   auto* const to = static_cast<std::byte*>(dst);
-  walk(at, n_bytes,
-       [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
-           std::size_t rows) noexcept {
-         if (rows == 1) return copy_block(to + packed, bytes_at(src, offset), bytes);
-         copy_rows(to + packed, static_cast<std::ptrdiff_t>(bytes), bytes_at(src, offset), stride, bytes, rows);
-       });
+  walk(
+      at, n_bytes,
+      [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
+          std::size_t rows) noexcept {
+        if (rows == 1) return copy_block(to + packed, bytes_at(src, offset), bytes);
+        copy_rows(to + packed, static_cast<std::ptrdiff_t>(bytes), bytes_at(src, offset), stride, bytes, rows);
+      },
+      [&](std::size_t packed, std::ptrdiff_t offset, auto bytes) noexcept {
+        std::memcpy(to + packed, bytes_at(src, offset), bytes());
+      });
 }
 
 void unpack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
   const auto* const from = static_cast<const std::byte*>(src);
-  walk(at, n_bytes,
-       [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
-           std::size_t rows) noexcept {
-         if (rows == 1) return copy_block(bytes_at(dst, offset), from + packed, bytes);
-         copy_rows(bytes_at(dst, offset), stride, from + packed, static_cast<std::ptrdiff_t>(bytes), bytes, rows);
-       });
+  walk(
+      at, n_bytes,
+      [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
+          std::size_t rows) noexcept {
+        if (rows == 1) return copy_block(bytes_at(dst, offset), from + packed, bytes);
+        copy_rows(bytes_at(dst, offset), stride, from + packed, static_cast<std::ptrdiff_t>(bytes), bytes, rows);
+      },
+      [&](std::size_t packed, std::ptrdiff_t offset, auto bytes) noexcept {
+        std::memcpy(bytes_at(dst, offset), from + packed, bytes());
+      });
 }
 
 void pack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept {
