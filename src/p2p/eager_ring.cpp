@@ -93,8 +93,9 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
   const fabric::remote_slice there{out.region.address + slot * ring_slot_bytes, bytes};
   ring_write& w = out.writes[slot];
   w.run = &messenger::on_ring_write;
-  const fabric::write_flags how =
+  fabric::write_flags how =
       out.signals ? fabric::with_immediate(immediate_of(immediate_user::messages, 0)) : fabric::write_flags{};
+  how.unsignaled = true;
   const status s = ctx_.network_of(out.peer).write(out.peer, std::span(&here, 1), out.region, std::span(&there, 1),
                                                    fabric::token_of(w), how);
   if (s == status::transfer_failed) out.resend.push_back(slot);

@@ -94,7 +94,7 @@ class send_queues {
 
 // It is inlined, since the call would be a sixth of its instructions.
 [[gnu::always_inline]] inline status send_queues::post(connection& c, send_request& o) noexcept {
-  const bool signalled = o.then.silent ? signals_silent(c) : signals_write(c, o.must_signal, 1);
+  const bool signalled = o.then.silent || o.unsignaled ? signals_silent(c) : signals_write(c, o.must_signal, 1);
   o.request.wr_id = label_of(c, c.head);
   o.request.sg_list = o.pieces.data();
   if (signalled) o.request.send_flags |= IBV_SEND_SIGNALED;
@@ -106,7 +106,7 @@ class send_queues {
   c.unsignalled = signalled ? 0 : c.unsignalled + 1;
   if (o.then.silent) {
     ++c.silent;
-  } else if (!signalled) {
+  } else if (!signalled && !o.unsignaled) {
     list_tail(c);
   }
   return status::posted;

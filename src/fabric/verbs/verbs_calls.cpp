@@ -83,6 +83,7 @@ status verbs_fabric::write(int peer, slices from, const fabric::region_key& regi
   o.request.wr.rdma.rkey = static_cast<std::uint32_t>(region.key);
   o.then.token = token;
   o.then.silent = how.kind == fabric::write_kind::silent;
+  o.unsignaled = how.unsignaled;
   const status s = to.size() == 1 ? transfer(peer, from, o) : transfer_pieces(peer, from, to, o);
   if (s != status::posted || !o.then.silent) return s;
   ++word_writes_;
