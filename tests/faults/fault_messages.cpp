@@ -30,6 +30,8 @@ struct fuse {
   }
 };
 
+constexpr int ready_tag = 1 << 20;  ///< no step has it
+
 std::int64_t watch_ns() {
   const char* const text = std::getenv("FAULT_WATCH_MS");
   return (text == nullptr ? 100 : std::atoll(text)) * 1'000'000;
@@ -45,6 +47,7 @@ void messages_until_death(stage& on) {
   for (auto& each : in) each.resize(bytes_max, std::byte{7});
   std::vector<rma::MessageRequest> posted;
   on.ready(on.victim);
+  on.world.send(std::span<const std::byte>(out).first(0), on.victim, ready_tag);
   on.must_be_told("message", [&] {
     try {
       for (int step = 0;; ++step) {
@@ -67,12 +70,17 @@ void messages_until_death(stage& on) {
 
 namespace {
 
+/// Waits until the others have nothing else to do with this rank than to exchange messages.
+void await_others(stage& on) {
+  on.wait_ready(on.survivors());
+  for (const int other : on.survivors()) on.world.recv(std::span<std::byte>(), other, ready_tag);
+}
+
 void exchange_messages(stage& on, fuse& end) {
   const auto others = on.survivors();
   std::vector<std::vector<std::byte>> in(others.size());
   std::vector<std::byte> out((std::size_t{1} << 18) + 2, std::byte{2});
   for (auto& each : in) each.resize(out.size());
-  on.wait_ready(others);
   for (int step = 0;; ++step) {
     std::vector<rma::MessageRequest> all;
     for (int turn = 0; turn < 3; ++turn) {
@@ -97,6 +105,7 @@ void exchange_messages(stage& on, fuse& end) {
 
 void messages_until_killed(stage& on) {
   fuse end{on, on.seed % 997};
+  await_others(on);
   exchange_messages(on, end);
 }
 
@@ -104,6 +113,7 @@ void messages_until_killed(stage& on) {
 void messages_until_step(stage& on) {
   constexpr std::uint64_t steps_max = 600;  // some hundred messages in
   fuse never{on, ~std::uint64_t{0}};
+  await_others(on);
   const p2p_steps::step_counter steps(on.runtime, 1 + on.seed % steps_max, [&] { on.die(); });
   exchange_messages(on, never);
 }
