@@ -14,7 +14,7 @@ namespace random_access {
 namespace {
 
 rma::Window<word> allocate(const rma::Team& team, std::size_t words, Variant variant, rma::accumulate_mode mode) {
-  const rma::Hints hints{.name = "table", .accumulate = mode, .deferrable = true};  // an epoch is one message
+  const rma::Hints hints{.name = "table", .accumulate = mode, .lock = "auto:deferred"};  // an epoch is one message
   return variant == Variant::shared ? rma::Window<word>::allocate_shared(team, words, hints)
                                     : rma::Window<word>::allocate(team, words, hints);
 }

@@ -36,8 +36,8 @@ Matrix::Matrix(const rma::Team& team, Shape shape)
     : shape_(shape),
       grid_(team.size()),
       rank_(team.rank()),
-      window_(
-          rma::Window<double>::allocate(team, room_of(shape, grid_, rank_), {.name = "matrix", .deferrable = true})),
+      window_(rma::Window<double>::allocate(team, room_of(shape, grid_, rank_),
+                                            {.name = "matrix", .lock = "auto:deferred"})),
       data_(window_.data()) {
   generate(data_);
   window_.sync();

@@ -5,7 +5,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <source_location>
 #include <string>
+#include <string_view>
 
 #pragma GCC visibility push(default)
 
@@ -100,11 +102,41 @@ enum class lock_home : std::uint8_t { automatic, cpu, network };
 enum class lock_policy : std::uint8_t {
   automatic,  ///< the library chooses
   naive,      ///< at every request of the other side: the dissertation's policy
-  threshold,  ///< after Hints::lock_threshold requests of the other side in a row
+  threshold,  ///< after LockChoice::threshold requests of the other side in a row
   adaptive,   ///< when the time that it would have saved exceeds the cost of a migration, which failures raise
   pattern,    ///< when six of the last eight requests came from the other side
   priority,   ///< at every exclusive request of the other side: writers have priority, readers never migrate it
   native,     ///< adaptive where the adapter carries out network atomics itself; else the home is always cpu
+};
+
+/// A lock protocol with its options. Where it is a text, it is one that RMA_LOCK takes:
+///
+///   auto[:deferred]   two-sided[:deferred]   network[:word|:agent|:fompi]   cpu
+///   hybrid[:naive|:threshold:K|:adaptive|:pattern|:priority|:native][:home=cpu|:home=network]
+///
+///   Hints hints{.lock = lock_protocol::two_sided};
+///   hints.lock = "hybrid:threshold:8:home=network";
+///
+/// Options that are not given are as in RMA_LOCK if that names the same protocol, else the first of each list, and for
+/// hybrid `adaptive` and `home=cpu`.
+struct LockChoice {
+  lock_protocol protocol = lock_protocol::automatic;  ///< `automatic`: as in RMA_LOCK
+  lock_scheme scheme = lock_scheme::automatic;        ///< of `network`
+  lock_home home = lock_home::automatic;              ///< of `hybrid`
+  lock_policy policy = lock_policy::automatic;        ///< of `hybrid`; lock `automatic` is always adaptive
+  unsigned threshold = 8;                             ///< K of policy `threshold`
+  bool deferred = false;                              ///< makes each lock() of the window rma::deferrable
+
+  /// As RMA_LOCK says.
+  constexpr LockChoice() noexcept = default;
+  /// That protocol, with the options of RMA_LOCK.
+  constexpr LockChoice(lock_protocol which) noexcept : protocol(which) {}
+  /// Errors     throws Error(bad_argument), which names the values, if the text is none of them
+  LockChoice(std::string_view text, std::source_location where = std::source_location::current());
+  LockChoice(const char* text, std::source_location where = std::source_location::current())
+      : LockChoice(std::string_view(text), where) {}
+
+  friend bool operator==(const LockChoice&, const LockChoice&) = default;
 };
 
 /// Wishes and promises about one window. They must be the same on every rank, except `name`, `schedule` and
@@ -133,18 +165,8 @@ struct Hints {
   /// that is a message: complete, the closing fence *def*, unlock by a lock manager. Larger ones are issued at once.
   /// The target must make progress. 0 holds none; aggregate_by_setting: RMA_AGGREGATE. Source: dissertation, 10.2.
   std::size_t aggregate = aggregate_by_setting;
-  /// See lock_protocol (RMA_LOCK for all windows). A protocol that the window cannot have is an error.
-  lock_protocol lock = lock_protocol::automatic;
-  /// Scheme of lock "network"; `automatic`: as in RMA_LOCK=network:fompi, else `word`.
-  lock_scheme scheme = lock_scheme::automatic;
-  /// Home and policy of lock `hybrid`; `automatic`: as in RMA_LOCK=hybrid:threshold:8:home=network, else home cpu and
-  /// policy adaptive. Lock `automatic` is always adaptive.
-  lock_home home = lock_home::automatic;
-  lock_policy policy = lock_policy::automatic;
-  unsigned lock_threshold = 8;
-  /// Makes each lock() of the window rma::deferrable (RMA_LOCK=auto:deferred, two-sided:deferred for all windows whose
-  /// `lock` is automatic).
-  bool deferrable = false;
+  /// See LockChoice and lock_protocol (RMA_LOCK for all windows). A protocol that the window cannot have is an error.
+  LockChoice lock{};
   /// Number of signals that other ranks can raise here (put_signal, get_signal, accumulate_signal); 2^20 at most.
   unsigned signals = 16;
   /// Moves user memory into shared pages while the window lives, so that the node's ranks map it

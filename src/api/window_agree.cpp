@@ -37,13 +37,14 @@ wishes wishes_of(const team_core& team, const window_plan& plan, const Hints& hi
     ((all = all << 8 | static_cast<std::uint64_t>(each)), ...);
     return all;
   };
-  const unsigned policy = static_cast<unsigned>(hints.policy) << 1 | (hints.deferrable ? 1U : 0U);
+  const LockChoice& lock = hints.lock;
+  const unsigned policy = static_cast<unsigned>(lock.policy) << 1 | (lock.deferred ? 1U : 0U);
   return {digits(plan.kind, hints.contiguous),
           unit_of(plan, hints),
           hints.signals,
           static_cast<std::uint64_t>(hints.accumulate),
           hints.accumulate_granularity,
-          std::uint64_t{hints.lock_threshold} << 32 | digits(hints.lock, hints.scheme, hints.home, policy),
+          std::uint64_t{lock.threshold} << 32 | digits(lock.protocol, lock.scheme, lock.home, policy),
           static_cast<std::uint64_t>(wished_fence(team.rt->config, hints))};
 }
 
@@ -68,10 +69,8 @@ std::string difference(const team_core& team, const window_plan& plan, const Hin
           "(Hints::accumulate_granularity)",
           hints.accumulate_granularity);
     case alike::lock:
-      return fmt::format(
-          "the ranks wish different locks, this one '{}' (Hints::lock, scheme, home, policy, "
-          "deferrable and lock_threshold)",
-          name_of(hints.lock));
+      return fmt::format("the ranks wish different locks or options of a lock, this one '{}' (Hints::lock)",
+                         name_of(hints.lock.protocol));
     case alike::count_: return "the ranks wish different windows";
     case alike::fence:
       return fmt::format("the ranks wish different fences, this one '{}' (Hints::fence, RMA_FENCE)",
@@ -162,9 +161,10 @@ status check_plan(const team_core& team, const window_plan& plan, const Hints& h
   bytes = 0;
   if (plan.count > static_cast<std::uint64_t>(PTRDIFF_MAX) / plan.element_bytes) return status::bad_size;
   const bool known = hints.fence <= fence_kind::imm_ri && hints.layout <= layout_scheme::host_assisted &&
-                     hints.accumulate <= accumulate_mode::lock_get_modify_put && hints.lock <= lock_protocol::hybrid &&
-                     hints.scheme <= lock_scheme::fompi && hints.home <= lock_home::network &&
-                     hints.policy <= lock_policy::native && hints.schedule <= schedule_order::gets_first_interleave;
+                     hints.accumulate <= accumulate_mode::lock_get_modify_put &&
+                     hints.lock.protocol <= lock_protocol::hybrid && hints.lock.scheme <= lock_scheme::fompi &&
+                     hints.lock.home <= lock_home::network && hints.lock.policy <= lock_policy::native &&
+                     hints.schedule <= schedule_order::gets_first_interleave;
   if (hints.signals > signals_max || !known || !has_unit(plan, hints)) return status::bad_argument;
   if (!can_have_fence(team, wished_fence(team.rt->config, hints))) return status::not_supported;
   if (plan.kind == call::allocate_shared && !(team.one_node && (team.rt->intranode || team.size == 1)))

@@ -382,8 +382,8 @@ void settings::set(std::size_t index, std::string value, source from) {
   const definition& d = table[index];
   std::uint64_t& number = numbers_[index];
   bool fits = true;
-  lock_setting parsed;
-  if (d.kind == form::lock) fits = parse_lock_setting(value, parsed);
+  LockChoice parsed;
+  if (d.kind == form::lock) fits = parse_lock(value, parsed);
   if (d.kind == form::words) fits = one_of(d.choices, value, number);
   if (d.kind == form::number || d.kind == form::bytes) {
     fits = parse_number(value, d.kind == form::bytes, number) && number >= d.least && number <= d.most;
@@ -394,9 +394,9 @@ void settings::set(std::size_t index, std::string value, source from) {
   sources_[index] = from;
 }
 
-lock_setting settings::lock() const noexcept {
-  lock_setting parsed;
-  const bool fits = parse_lock_setting(view(static_cast<std::size_t>(knob::lock)), parsed);
+LockChoice settings::lock() const noexcept {
+  LockChoice parsed;
+  const bool fits = parse_lock(view(static_cast<std::size_t>(knob::lock)), parsed);
   RMA_ASSERT(fits);
   static_cast<void>(fits);
   return parsed;

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/lock_setting.hpp"
+#include "core/lock_choice.hpp"
 #include "rma/config.hpp"
 #include "rma/runtime.hpp"
 
@@ -104,7 +104,7 @@ class settings {
     return sources_[static_cast<std::size_t>(k)] == source::initial;
   }
   /// The parsed value of RMA_LOCK.
-  [[nodiscard]] lock_setting lock() const noexcept;
+  [[nodiscard]] LockChoice lock() const noexcept;
   [[nodiscard]] std::vector<Setting> list() const;
   /// Config::from_rank_0 and one_machine.
   [[nodiscard]] const std::function<std::string(const std::string&)>& from_rank_0() const noexcept {

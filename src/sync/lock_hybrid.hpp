@@ -22,8 +22,8 @@
 /// mode requests of the node add; in CPU mode those of other nodes, but only if the lock manager has repeatedly
 /// answered them late (window/lock_experience.hpp): a manager that answers is as good as the network. If the target is
 /// alone on its node, every request of another node adds, and the first migration costs one of them. "pattern",
-/// "priority" and "native" (Hints::policy) are criteria that section 5.2 names and leaves open. Source: dissertation
-/// ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is our own.
+/// "priority" and "native" (LockChoice::policy) are criteria that section 5.2 names and leaves open. Source:
+/// dissertation ch. 5, figures 5.1-5.4 (step 4 of figure 5.4 means network mode); the policy is our own.
 #pragma once
 
 #include <algorithm>

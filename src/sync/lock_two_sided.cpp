@@ -62,7 +62,7 @@ const char* why_deferred(bool by_auto, deferral by) noexcept {
     case deferral::call:
       return by_auto ? "auto: the lock manager has answered well; the call is deferrable" : "the call is deferrable";
     case deferral::hint:
-      return by_auto ? "auto: the lock manager has answered well; Hints::deferrable" : "Hints::deferrable";
+      return by_auto ? "auto: the lock manager has answered well; Hints::lock is deferred" : "Hints::lock is deferred";
     case deferral::setting:
       return by_auto ? "auto: the lock manager has answered well; RMA_LOCK=auto:deferred"
                      : "RMA_LOCK=two-sided:deferred";

@@ -22,12 +22,11 @@ const fabric::capabilities& lock_fabric(const window_core& w) noexcept {
 }
 
 void choose_policy(window_core& w) {
-  w.policy = w.defers_far ? lock_policy::adaptive : w.hints.policy;
-  w.policy_threshold = w.hints.lock_threshold;
-  if (w.policy != lock_policy::automatic) return;
-  const lock_setting by_setting = w.ctx->config().lock();
-  w.policy = by_setting.policy;
-  w.policy_threshold = by_setting.threshold;
+  const LockChoice by_setting = w.ctx->config().lock();
+  const LockChoice& choice = w.hints.lock.policy != lock_policy::automatic ? w.hints.lock : by_setting;
+  const bool is_chosen = !w.defers_far && choice.policy != lock_policy::automatic;
+  w.policy = is_chosen ? choice.policy : lock_policy::adaptive;
+  w.policy_threshold = choice.threshold;
 }
 
 /// True for policy "native" if atomics of the network need the target's processor.
@@ -36,18 +35,19 @@ bool stays_in_memory(const window_core& w) noexcept {
 }
 
 deferral wished_deferral(const window_core& w) noexcept {
-  if (w.hints.deferrable) return deferral::hint;
-  const bool by_setting = w.hints.lock == lock_protocol::automatic && w.ctx->config().lock().deferred;
+  if (w.hints.lock.deferred) return deferral::hint;
+  const bool by_setting = w.hints.lock.protocol == lock_protocol::automatic && w.ctx->config().lock().deferred;
   return by_setting ? deferral::setting : deferral::none;
 }
 
 void choose_scheme(window_core& w) {
-  w.scheme = w.hints.scheme;
+  w.scheme = w.hints.lock.scheme;
+  if (w.scheme != lock_scheme::automatic) return;
+  w.scheme = w.ctx->config().lock().scheme;
   if (w.scheme == lock_scheme::automatic) {
-    w.scheme = w.ctx->config().lock().scheme;
-    if (w.scheme != lock_scheme::word) w.locks_why = "RMA_LOCK";
+    w.scheme = lock_scheme::word;
   } else if (w.scheme != lock_scheme::word) {
-    w.locks_why = "Hints::scheme";
+    w.locks_why = "RMA_LOCK";
   }
 }
 
@@ -74,14 +74,14 @@ bool maps_lock(const window_core& w, int target) noexcept {
 }
 
 lock_protocol wished_lock(const Hints& hints, const settings& config) noexcept {
-  return hints.lock != lock_protocol::automatic ? hints.lock : config.lock().protocol;
+  return hints.lock.protocol != lock_protocol::automatic ? hints.lock.protocol : config.lock().protocol;
 }
 
 status choose_lock(window_core& w, std::string& why_not) {
   const lock_protocol wished = wished_lock(w.hints, w.ctx->config());
   const bool memory = w.intranode && !w.spans_nodes;
   w.locks = wished;
-  w.locks_why = w.hints.lock != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
+  w.locks_why = w.hints.lock.protocol != lock_protocol::automatic ? "Hints::lock" : "RMA_LOCK";
   if (wished == lock_protocol::automatic) {
     const bool atomics = lock_fabric(w).atomics;
     // If the target's processor carries out the fabric's atomics, nothing is gained by sending them one by one.
@@ -123,9 +123,10 @@ void await_news_of_death(window_core& w) noexcept {
 
 lock_home wished_home(const window_core& w) noexcept {
   if (w.lock_stays) return lock_home::cpu;
-  if (w.hints.home != lock_home::automatic) return w.hints.home;
+  if (w.hints.lock.home != lock_home::automatic) return w.hints.lock.home;
   if (w.defers_far && w.alone && !w.manager_first) return lock_home::network;  // no rank of its node would benefit
-  return w.ctx->config().lock().home;
+  const lock_home by_setting = w.ctx->config().lock().home;
+  return by_setting != lock_home::automatic ? by_setting : lock_home::cpu;
 }
 
 status acquire_all(window_core& w) noexcept {

@@ -40,7 +40,7 @@ struct message_counts {
 enum class deferral : std::uint8_t {
   none,     ///< no permission
   call,     ///< rma::deferrable
-  hint,     ///< Hints::deferrable
+  hint,     ///< LockChoice::deferred
   setting,  ///< RMA_LOCK=...:deferred
 };
 

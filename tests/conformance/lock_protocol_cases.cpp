@@ -12,64 +12,50 @@
 namespace conformance {
 namespace {
 
-using rma::lock_home;
-using rma::lock_policy;
 using rma::lock_protocol;
-using rma::lock_scheme;
+using rma::LockChoice;
 
-struct variant {
-  lock_protocol lock;
-  lock_home home = lock_home::automatic;
-  lock_policy policy = lock_policy::automatic;
-  unsigned threshold = 0;
-  lock_scheme scheme = lock_scheme::automatic;
-  bool deferrable = false;
-};
-constexpr variant variants[] = {
-    {lock_protocol::automatic},
-    {.lock = lock_protocol::automatic, .deferrable = true},
-    {lock_protocol::two_sided},
-    {.lock = lock_protocol::two_sided, .deferrable = true},
-    {.lock = lock_protocol::network, .scheme = lock_scheme::word},
-    {.lock = lock_protocol::network, .scheme = lock_scheme::agent},
-    {.lock = lock_protocol::network, .scheme = lock_scheme::fompi},
-    {lock_protocol::cpu},
-    {lock_protocol::hybrid, lock_home::cpu, lock_policy::naive},
-    {lock_protocol::hybrid, lock_home::network, lock_policy::naive},
-    {lock_protocol::hybrid, lock_home::cpu, lock_policy::threshold, 3},
-    {lock_protocol::hybrid, lock_home::network, lock_policy::adaptive},
-    {lock_protocol::hybrid, lock_home::cpu, lock_policy::pattern},
-    {lock_protocol::hybrid, lock_home::network, lock_policy::priority},
-    {lock_protocol::hybrid, lock_home::network, lock_policy::native},
+const LockChoice variants[] = {
+    "auto",
+    "auto:deferred",
+    "two-sided",
+    "two-sided:deferred",
+    "network:word",
+    "network:agent",
+    "network:fompi",
+    "cpu",
+    "hybrid:naive:home=cpu",
+    "hybrid:naive:home=network",
+    "hybrid:threshold:3:home=cpu",
+    "hybrid:adaptive:home=network",
+    "hybrid:pattern:home=cpu",
+    "hybrid:priority:home=network",
+    "hybrid:native:home=network",
 };
 
 /// The variant's window; none if the fabric cannot have that lock, which every rank is told.
-std::optional<test_window<std::uint64_t>> window_of(context& ctx, const variant& v, std::size_t count) {
+std::optional<test_window<std::uint64_t>> window_of(context& ctx, const LockChoice& v, std::size_t count) {
   rma::Hints hints;
-  hints.lock = v.lock;
-  hints.home = v.home;
-  hints.policy = v.policy;
-  hints.lock_threshold = v.threshold;
-  hints.scheme = v.scheme;
-  hints.deferrable = v.deferrable;
+  hints.lock = v;
   std::optional<test_window<std::uint64_t>> win;
   try {
     win.emplace(ctx, count, hints);
-    for (int r = 0; r < ctx.size() && v.lock != lock_protocol::automatic; ++r)
-      ctx.check((*win)->locking(r) == v.lock, "another lock than the hint's");
+    for (int r = 0; r < ctx.size() && v.protocol != lock_protocol::automatic; ++r)
+      ctx.check((*win)->locking(r) == v.protocol, "another lock than the hint's");
   } catch (const rma::Error& e) {
     ctx.check(e.code() == rma::status::not_supported, e.what());
-    ctx.check(v.lock == lock_protocol::network || v.lock == lock_protocol::hybrid, "a lock that needs no atomics");
+    ctx.check(v.protocol == lock_protocol::network || v.protocol == lock_protocol::hybrid,
+              "a lock that needs no atomics");
   }
   return win;
 }
 
 /// Whether lock() has to hold the lock when it returns.
-bool holds_at_once(const context& ctx, const variant& v) {
-  if (v.lock != lock_protocol::automatic) return !v.deferrable;
+bool holds_at_once(const context& ctx, const LockChoice& v) {
+  if (v.protocol != lock_protocol::automatic) return !v.deferred;
   const std::vector<rma::Setting> settings = ctx.runtime().settings();
   const auto lock = std::ranges::find(settings, "RMA_LOCK", &rma::Setting::name);
-  return !v.deferrable && !lock->value.ends_with(":deferred");
+  return !v.deferred && !lock->value.ends_with(":deferred");
 }
 
 /// Words at one rank that tell how many are inside a lock: a rank that comes in finds nobody, or readers beside
@@ -105,7 +91,7 @@ class occupancy {
 // it guards is in another window. Break: let acquire_two_sided or acquire_auto defer what is not deferrable.
 void lock_is_held(context& ctx) {
   const std::size_t rounds = ctx.rounds(100);
-  for (const variant& v : variants) {
+  for (const LockChoice& v : variants) {
     if (!holds_at_once(ctx, v) || !ctx.sampled()) continue;
     auto made = window_of(ctx, v, 1);
     if (!made) continue;
@@ -143,7 +129,7 @@ void lock_is_held(context& ctx) {
 // all. Break: leave send_deferred_before out of acquire_two_sided or acquire_now.
 void deferred_locks_keep_order(context& ctx) {
   const std::size_t rounds = ctx.rounds(20);
-  for (const variant& v : variants) {
+  for (const LockChoice& v : variants) {
     if (!holds_at_once(ctx, v) || !ctx.sampled()) continue;
     auto made = window_of(ctx, v, 1);
     if (!made) continue;
@@ -175,7 +161,7 @@ void deferred_locks_keep_order(context& ctx) {
 // in by no_check, in each kind of epoch, and while they are there. Break: take the lock all the same.
 void no_check_takes_none(context& ctx) {
   const auto mine = static_cast<std::size_t>(ctx.rank());
-  for (const variant& v : variants) {
+  for (const LockChoice& v : variants) {
     if (!ctx.sampled()) continue;
     auto made = window_of(ctx, v, static_cast<std::size_t>(ctx.size()) + 1);
     if (!made) continue;
@@ -224,7 +210,7 @@ void no_check_takes_none(context& ctx) {
 // Method: get, put, unlock of one word, by all ranks; every fourth epoch is a shared one, or lock_all, that only reads.
 void protocols_exclude(context& ctx) {
   const std::size_t rounds = ctx.rounds(200);
-  for (const variant& v : variants) {
+  for (const LockChoice& v : variants) {
     auto made = window_of(ctx, v, 2);
     if (!made) continue;
     test_window<std::uint64_t>& win = *made;
@@ -258,7 +244,7 @@ void protocols_exclude(context& ctx) {
 void epochs_are_complete(context& ctx) {
   constexpr std::size_t count = 2000;  // more than fits in one message
   const std::size_t rounds = ctx.rounds(20);
-  for (const variant& v : variants) {
+  for (const LockChoice& v : variants) {
     auto made = window_of(ctx, v, count + 2);
     if (!made) continue;
     test_window<std::uint64_t>& win = *made;
@@ -293,9 +279,7 @@ void epochs_are_complete(context& ctx) {
 // Goal: requests are counted, and a naive hybrid lock migrates to who asks while an adaptive one stays with a burst.
 void counts(context& ctx) {
   rma::Hints hints;
-  hints.lock = lock_protocol::hybrid;
-  hints.home = lock_home::network;
-  hints.policy = lock_policy::naive;
+  hints.lock = "hybrid:naive:home=network";
   constexpr std::uint64_t locks = 20;
   try {
     test_window<std::uint64_t> win(ctx, 1, hints);

@@ -210,9 +210,13 @@ void hints(context& ctx) {
   };
   refused({.accumulate = static_cast<rma::accumulate_mode>(77)});
   refused({.lock = static_cast<rma::lock_protocol>(77)});
-  refused({.scheme = static_cast<rma::lock_scheme>(77)});
-  refused({.home = static_cast<rma::lock_home>(77)});
-  refused({.policy = static_cast<rma::lock_policy>(77)});
+  rma::LockChoice scheme, home, policy;
+  scheme.scheme = static_cast<rma::lock_scheme>(77);
+  home.home = static_cast<rma::lock_home>(77);
+  policy.policy = static_cast<rma::lock_policy>(77);
+  for (const rma::LockChoice& each : {scheme, home, policy}) refused({.lock = each});
+  ctx.throws(status::bad_argument, {"Hints::lock", "'hybrid:thresh' is no lock", "threshold:K"},
+             [] { (void)rma::Hints{.lock = "hybrid:thresh"}; });
   refused({.fence = static_cast<rma::fence_kind>(77)});
 }
 

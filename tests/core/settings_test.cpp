@@ -163,12 +163,12 @@ TEST_CASE("RMA_LOCK takes options behind colons", "[core][settings]") {
   const auto lock = [](const char* value) { return settings(with({{"RMA_LOCK", value}})).lock(); };
   CHECK(lock("auto").protocol == lock_protocol::automatic);
   CHECK(lock("two-sided:deferred").deferred);
-  CHECK(lock("network").scheme == lock_scheme::word);
+  CHECK(lock("network").scheme == lock_scheme::automatic);
   CHECK(lock("network:fompi").scheme == lock_scheme::fompi);
   const auto hybrid = lock("hybrid:home=network:threshold:8");
   CHECK(hybrid.protocol == lock_protocol::hybrid);
   CHECK((hybrid.home == lock_home::network && hybrid.policy == lock_policy::threshold && hybrid.threshold == 8));
-  CHECK(lock("hybrid").policy == lock_policy::adaptive);
+  CHECK(lock("hybrid").policy == lock_policy::automatic);
   for (const char* const wrong :
        {"", "auto:", "cpu:deferred", "network:naive", "hybrid:threshold", "hybrid:threshold:0", "hybrid:threshold:x",
         "hybrid:home", "two-sided:deferred:deferred", "Auto"}) {

@@ -176,7 +176,7 @@ def test_deferred_locks(options, folder):
     for program, arguments, setting, protocol, why in (
             ("02_put_get", (), "two-sided", "two-sided", "RMA_LOCK"),
             ("02_put_get", (), "two-sided:deferred", "two-sided:deferred", "RMA_LOCK=two-sided:deferred"),
-            ("random_access", table, "two-sided", "two-sided:deferred", "Hints::deferrable"),
+            ("random_access", table, "two-sided", "two-sided:deferred", "Hints::lock is deferred"),
             ("02_put_get", (), "auto:deferred", "two-sided:deferred",
              "auto: the lock manager has answered well; RMA_LOCK=auto:deferred")):
         ranks, replay = simulate(options, program, folder, arguments, per_node=2, RMA_LOCK=setting)

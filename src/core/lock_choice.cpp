@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "core/lock_setting.hpp"
+#include "core/lock_choice.hpp"
+
+#include <fmt/format.h>
 
 #include <charconv>
 #include <utility>
 
 #include "core/names.hpp"
+#include "rma/error.hpp"
 
 namespace rma::detail {
 namespace {
@@ -27,7 +30,7 @@ bool take_protocol(std::string_view name, lock_protocol& protocol) noexcept {
   return false;
 }
 
-bool take_scheme(std::string_view option, lock_setting& s) noexcept {
+bool take_scheme(std::string_view option, LockChoice& s) noexcept {
   for (const lock_scheme each : {lock_scheme::word, lock_scheme::agent, lock_scheme::fompi}) {
     if (option != name_of(each)) continue;
     s.scheme = each;
@@ -37,7 +40,7 @@ bool take_scheme(std::string_view option, lock_setting& s) noexcept {
 }
 
 /// `rest` begins with the number of a threshold.
-bool take_hybrid_option(std::string_view option, std::string_view& rest, lock_setting& s) noexcept {
+bool take_hybrid_option(std::string_view option, std::string_view& rest, LockChoice& s) noexcept {
   if (option == "home=cpu" || option == "home=network") {
     s.home = option == "home=cpu" ? lock_home::cpu : lock_home::network;
     return true;
@@ -59,7 +62,7 @@ bool take_hybrid_option(std::string_view option, std::string_view& rest, lock_se
   return error == std::errc{} && end == number.data() + number.size() && s.threshold != 0;
 }
 
-bool take_option(std::string_view option, std::string_view& rest, lock_setting& s) noexcept {
+bool take_option(std::string_view option, std::string_view& rest, LockChoice& s) noexcept {
   switch (s.protocol) {
     case lock_protocol::automatic:
     case lock_protocol::two_sided: return std::exchange(s.deferred, true) == false && option == "deferred";
@@ -72,8 +75,8 @@ bool take_option(std::string_view option, std::string_view& rest, lock_setting& 
 
 }  // namespace
 
-bool parse_lock_setting(std::string_view text, lock_setting& parsed) noexcept {
-  lock_setting s;
+bool parse_lock(std::string_view text, LockChoice& parsed) noexcept {
+  LockChoice s;
   if (text.ends_with(':') || !take_protocol(take_part(text), s.protocol)) return false;
   while (!text.empty()) {
     const std::string_view option = take_part(text);
@@ -84,3 +87,13 @@ bool parse_lock_setting(std::string_view text, lock_setting& parsed) noexcept {
 }
 
 }  // namespace rma::detail
+
+namespace rma {
+
+LockChoice::LockChoice(std::string_view text, std::source_location where) {
+  if (!detail::parse_lock(text, *this))
+    throw Error(status::bad_argument, "Hints::lock",
+                fmt::format("'{}' is no lock; the values are {}", text, detail::lock_values), -1, where);
+}
+
+}  // namespace rma
