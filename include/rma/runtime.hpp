@@ -56,9 +56,9 @@ struct Setting {
 /// runtime beside it has to be a job of its own: Config{.environment = false, .boot = "alone"}.
 ///
 /// Shape      construction is collective over the job
-/// Errors     the constructor throws Error(bad_boot, bad_setting, unreachable, out_of_memory). If nobody catches one of
-///            the first three, which are mistakes of a configuration, the process prints it as one line and exits with
-///            status 2, in a simulated job rma-sim does; the handler of std::set_terminate is not called then
+/// Errors     the constructor throws Error(bad_boot, bad_setting, unreachable, out_of_memory). The first
+///            three are mistakes of a configuration: if the program does not catch them, the process (in a simulated
+///            job rma-sim) prints one line and exits with status 2, without the handler of std::set_terminate
 /// Limits     by TCP, and in rank 0's process where it serves the job, a job of more than about 128 ranks raises the
 ///            process's soft limit of open descriptors to its hard one, which processes started later inherit
 /// Streams    standard streams that are closed are opened as /dev/null, so that printed text cannot reach a socket

@@ -138,7 +138,7 @@ static_assert(sizeof(Schedule::Step) == 32);
   return {Schedule::Buffer::scratch, offset};
 }
 
-/// What `check` requires of each rank's output in addition.
+/// The condition that `check` also tests for each rank's output.
 enum class Written : std::uint8_t {
   anyhow,         ///< nothing
   at_least_once,  ///< every byte is written

@@ -216,8 +216,8 @@ class Signals {
   /// to `value` when they come. So reset a signal when none is under way, for example after a barrier that follows the
   /// waits.
   /// Memory     the data of the signals that it has replaced are visible to plain loads
-  /// Threads    waits of other threads for this signal see the value: it ends them if it is high enough. Of a set and a
-  ///            wait of another thread at the same time each is whole, in one order or the other
+  /// Threads    waits of other threads for this signal see the value: it ends them if it is high enough. A set
+  ///            and a wait of another thread at the same time take effect one after the other
   /// Errors     bad_argument if the window has no such signal: nothing is set
   /// Cost       one atomic instruction, and a call to the kernel if a thread sleeps
   std::uint64_t set_signal(unsigned signal, std::uint64_t value, source where = source::current()) {

@@ -84,7 +84,7 @@ AddressMap::Place AddressMap::place_in(const known& one, int rank, std::uint64_t
 }
 
 // Parts of windows with different members may lie at the same offset of different segments, where one is shorter on
-// some ranks: whoever is no member there belongs to another window.
+// some ranks: a rank that is no member there belongs to another window.
 AddressMap::Place AddressMap::find(int rank, const void* address) const noexcept {
   if (rank < 0 || static_cast<std::size_t>(rank) >= bases_.size()) return {};
   const std::uint64_t offset = reinterpret_cast<std::uintptr_t>(address) - bases_[static_cast<std::size_t>(rank)];

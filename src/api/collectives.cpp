@@ -203,7 +203,7 @@ bool is_scheduled(const detail::team_core& team) noexcept {
   return s;
 }
 
-/// The barrier without a schedule, which windows use, too.
+/// The barrier without a schedule. Windows also use it.
 status own_barrier(detail::team_core& team) noexcept {
   const detail::call_scope in(*team.rt->ctx, "barrier", -1, true);
   if (const status s = team.rt->ctx->check_caller(); s != status::done) return s;

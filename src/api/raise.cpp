@@ -75,7 +75,7 @@ std::string range_of(std::uint64_t bytes, std::uint64_t address) {
   return fmt::format("{} from {:#x} on", number_of(bytes, "byte"), address);
 }
 
-/// Of a dynamic window, where displacements are addresses.
+/// The reason for a dynamic window, where displacements are addresses.
 std::string outside_attached(const window_core& w, const refusal& r) {
   std::uint64_t first = r.displacement;
   std::uint64_t bytes = counts_bytes(r.what) ? r.count : r.count * w.element_bytes;
@@ -175,7 +175,7 @@ std::string bad_argument(const window_core& w, const refusal& r) {
   }
 }
 
-/// Of several things that an update needs, the one that is missing.
+/// Names the one thing that an update needs and lacks.
 std::string bad_type(const window_core& w, const refusal& r) {
   const auto type = rma::name_of(w.refused_type);
   const auto op = rma::name_of(w.refused_op);

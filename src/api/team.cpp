@@ -168,8 +168,8 @@ status gather_living(detail::runtime_core& rt, const detail::descent& line, cons
 
 }  // namespace
 
-// Everybody who knows of the same deaths meets in the same round; news of another death starts a new one. Who has left
-// with a team that has a dead member comes back for it: by shrink() of that team.
+// Ranks that know of the same deaths meet in the same round; news of another death starts a new one. A rank that has
+// left with a team that has a dead member comes back for it: by shrink() of that team.
 Team Team::shrink(source where) const {
   detail::team_core& team = *core_;
   detail::context& ctx = *team.rt->ctx;

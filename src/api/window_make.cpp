@@ -37,8 +37,8 @@ constexpr std::size_t hinted_stripes_max = 4096;  ///< 256 KiB of locks
 constexpr std::size_t stripe_bytes_min = 64;      ///< finer than that is each element by itself
 constexpr std::size_t stripe_bytes_most = std::size_t{1} << 62;
 /// Library memory that others copy to begins in the middle of a page: users' large buffers begin at the start of one,
-/// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). What only
-/// adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
+/// and copies between equal offsets in pages make loads wait for stores (docs/decisions/0007-copies.md). Memory
+/// that only adapters move begins at the start: a packet of 4 KiB is one page then, not parts of two.
 constexpr std::size_t page_offset_bytes = 2048;
 constexpr std::uint64_t asked_bytes_min = std::uint64_t{8} << 20;  ///< the machine is asked whether it has so much
 constexpr std::size_t huge_from_bytes = shm::huge_bytes / 2;       ///< blocks of so much have huge pages

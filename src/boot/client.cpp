@@ -140,7 +140,8 @@ frame_link connect_and_greet(const options& how, const boot_address& where, boot
   }
 }
 
-/// Of rank 0's own server: what the name in RMA_BOOT stands for here may be of no use elsewhere (Debian's /etc/hosts).
+/// The address of rank 0's own server: what the name in RMA_BOOT stands for here may be of no use elsewhere (Debian's
+/// /etc/hosts).
 std::string where_it_listens(const server* hosted) {
   if (hosted == nullptr) return {};
   const std::string bound = hosted->bound();
@@ -196,8 +197,8 @@ bool wait_for_all(frame_link& at, const options& how, const server* hosted, boot
   throw bad_boot(who_and_where(how) + "the job's server went away while waiting for the other ranks");
 }
 
-/// Of several jobs at one address, one after the other, a rank may come while rank 0 still ends the one before. What
-/// is closed there opens again.
+/// Connects to the job. If several jobs use one address in turn, a rank may come while rank 0 still ends the one
+/// before: then its connection is closed, and it tries again.
 frame_link enter(const options& how, const boot_address& where, const server* hosted, boot_clock::time_point deadline) {
   for (;;) {
     frame_link connected = connect_and_greet(how, where, deadline);

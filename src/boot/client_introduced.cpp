@@ -55,7 +55,7 @@ class introduced_client final : public client {
   std::unique_ptr<client> channel_;
 };
 
-/// Where the ranks of this job can reach rank 0, this one: nobody else can where they are all on this node.
+/// The address at which the ranks of this job reach rank 0, this one. It is local to this node if they all run here.
 std::string meeting_place(introduction& by, const options& how) {
   if (by.one_node()) return "local://";
   return to_text({.local = false, .host = address_of_interface(how.interface), .port = "0"});

@@ -40,7 +40,7 @@ std::string text_of(const sockaddr* address) {
   return ::inet_ntop(AF_INET6, &v6.sin6_addr, text.data(), text.size()) != nullptr ? text.data() : "";
 }
 
-/// Of interfaces that are up; IPv4 first.
+/// The addresses of interfaces that are up; IPv4 first.
 std::vector<interface_address> all_addresses() {
   ifaddrs* raw = nullptr;
   if (::getifaddrs(&raw) != 0) throw Error(status::bad_boot, "this machine does not tell its network interfaces");

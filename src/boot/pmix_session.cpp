@@ -31,8 +31,8 @@ pmix_value_t value_of(std::uint32_t number) {
   return made;
 }
 
-/// All ranks have come to a fence, or will not. PMIx's thread has a share of it: it may say so when nobody waits any
-/// more.
+/// All ranks have come to a fence, or will not. PMIx's thread has a share of it: it may report that after the
+/// wait has ended.
 struct exchange_state {
   pmix_info_t how[2] = {directive(PMIX_COLLECT_DATA), directive(PMIX_TIMEOUT)};
   std::mutex lock;  ///< of what follows

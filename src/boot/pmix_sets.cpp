@@ -24,7 +24,7 @@ constexpr const char* members_key = "pmix.qry.pmems";     // PMIX_QUERY_PSET_MEM
 constexpr const char* set_name_key = "pmix.pset.nm";      // PMIX_PSET_NAME
 constexpr const char* from_server_key = "pmix.qry.rfsh";  // PMIX_QUERY_REFRESH_CACHE
 
-/// A question and its answer. PMIx's thread has a share of it: the answer may come when nobody waits any more.
+/// A question and its answer. PMIx's thread has a share of it: the answer may come after the wait has ended.
 struct question {
   question(const char* wanted, std::string about) : key(wanted), set(std::move(about)) {
     // PMIx keeps answers, by their key alone; what is asked for is how it is now, and of this set.

@@ -130,7 +130,7 @@ bool round::begin_step(int rank, body_reader body) {
   return true;
 }
 
-/// The ranks that hold up the start: numbers of those that have not joined; else those that wait for nobody, and what
+/// The ranks that hold up the start: numbers of those that have not joined; else those that are not waiting, and what
 /// they were last doing.
 std::string round::late() const {
   const auto list_of = [this](auto is_late, auto text_of) {

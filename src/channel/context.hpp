@@ -261,7 +261,7 @@ class context final : public fabric::sink, public fabric::directory {
   void remove_before_sleep(const void* self) noexcept { before_sleep_.remove(self); }
   /// Adds a function that names the calls of the user's kind in which this rank is; it is called under the lock.
   void add_describer(std::string (*run)(void* self), void* self) noexcept { describers_.add(run, self); }
-  /// A readable list of the calls in which this rank is. Of several threads it may name only some.
+  /// A readable list of the calls in which this rank is. It may leave out calls of some of several threads.
   [[nodiscard]] std::string where() noexcept;
   /// The call in which this rank is, if it is not on a window; else null.
   [[nodiscard]] const char* call() const noexcept { return call_.load(std::memory_order_relaxed); }

@@ -93,7 +93,7 @@ class dissemination {
   dissemination& operator=(const dissemination&) = delete;
   ~dissemination() { ctx_.remove_before_sleep(this); }
 
-  /// Of the turn that this rank has begun.
+  /// True if the message of that round has arrived, in the turn that this rank has begun.
   [[nodiscard]] static bool heard(const barrier_state& c, unsigned round) noexcept {
     return static_cast<std::int32_t>(c.heard[round].load() - c.turn) >= 0 ||
            (c.written != nullptr && c.written->in[round].shows(c.turn));

@@ -238,7 +238,7 @@ constexpr definition table[] = {
 };
 static_assert(std::size(table) == static_cast<std::size_t>(knob::count_));
 
-/// Of settings::source.
+/// The names of settings::source.
 constexpr const char* origin_names[] = {"default", "environment", "config"};
 
 [[noreturn]] void reject(const definition& d, std::string_view value, std::string_view origin) {

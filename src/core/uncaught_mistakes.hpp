@@ -12,12 +12,13 @@ constexpr bool is_mistake_of_configuration(status s) noexcept {
   return s == status::bad_setting || s == status::bad_boot || s == status::unreachable;
 }
 
-/// The exit status then, as of a command line that is wrong.
+/// The exit status of a process that ends so, which is that of a wrong command line.
 constexpr int exit_by_mistake = 2;
 
-/// While one exists, such an Error that nobody catches ends the process with one line and `exit_by_mistake`, without
-/// "terminate called" and a core dump. Every other end goes to the terminate handler that was there before. An Error
-/// that is caught is caught as ever: the C++ runtime calls the handler before it unwinds anything.
+/// While one exists, such an Error that the program does not catch ends the process with one line and
+/// `exit_by_mistake`, without "terminate called" and a core dump. Every other end goes to the terminate handler that
+/// was there before. Errors that are caught are not affected: the C++ runtime calls the handler only if there is no
+/// catch.
 class uncaught_mistakes {
  public:
   uncaught_mistakes();

@@ -90,7 +90,7 @@ std::string lacks_tcp(const settings& s) {
   return wanted ? std::string() : "RMA_FABRIC=" + s.text(knob::fabric);
 }
 
-/// Of ranks that nothing but this machine's memory joins in their job's channel, nobody else needs to hear.
+/// Listens on loopback only, if nothing but this machine's memory joins the ranks.
 std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, directory& job, std::string& address) {
   const std::string host = boot.host();
   boot::allow_connections(boot.size());
@@ -128,8 +128,8 @@ bool all_agree(boot::client& boot, std::string_view on_what, bool mine) {
 
 enum class wide : std::uint8_t { verbs, ucx, tcp, none };
 
-/// Of what every rank has: verbs before UCX before TCP. Where UCX has nothing but TCP either, the fabric of our own is
-/// faster.
+/// The first network that every rank has, in the order verbs, UCX, TCP. Where UCX has nothing but TCP either, the
+/// fabric of our own is faster.
 wide choose_wide(const settings& s, boot::client& boot, const surveyed& job) {
   if (job.none.verbs.empty()) return wide::verbs;
   const bool ucx_can = job.none.ucx.empty();

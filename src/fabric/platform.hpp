@@ -26,7 +26,7 @@ struct patience {
   unsigned cores = 0;                ///< the cores that the node's ranks share, if there are too few; 0: enough
 };
 
-/// These cost a rank's processor time that virtual time must show. Of a message, `send` and `handler` are the copies at
+/// These cost a rank's processor time that virtual time must show. `send` and `handler` are a message's copies at
 /// either end: into a ring or a registered buffer, and out of it.
 enum class cost_kind : std::uint8_t { copy, poll, send, handler };
 

@@ -43,7 +43,7 @@ std::string text_of(const obstacles& o) { return fmt::format("{}\n{}\n{}\n", o.v
 
 obstacles take_obstacles(std::string& text) { return {take_line(text), take_line(text), take_line(text)}; }
 
-/// Of each kind the first is kept.
+/// Keeps the first obstacle of each kind.
 void note(obstacles& first, int rank, const obstacles& its) {
   const auto take = [rank](std::string& kept, const std::string& lacks) {
     if (kept.empty() && !lacks.empty()) kept = fmt::format("rank {}: {}", rank, lacks);

@@ -50,7 +50,7 @@ std::vector<int> ranks_in_world(const state& s, MPI_Comm comm) {
 /// either all of them take the window over or none does.
 std::optional<Team> team_for(state* s, const request_of_window& asked) {
   if (s == nullptr || asked.comm == MPI_COMM_NULL) return std::nullopt;
-  if (has_two_groups(asked.comm)) return std::nullopt;  // MPI has no such windows, and says so itself
+  if (has_two_groups(asked.comm)) return std::nullopt;  // MPI has no such windows: its own call reports the error
   const std::vector<int> ranks = ranks_in_world(*s, asked.comm);
   if (ranks.empty()) {
     leave_to_mpi(*s, asked.call, asked.comm, "its communicator has ranks outside MPI_COMM_WORLD");

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Operations that end without their message: their user cancels them, or their team is revoked. What the other side
-/// may be writing or reading ends when that side has answered.
+/// Operations that end without their message, since their user cancels them, or their team is revoked. If the other
+/// side may be writing or reading this rank's memory, they end when it has answered.
 #include <utility>
 
 #include "core/assert.hpp"

@@ -224,7 +224,7 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   const std::uint16_t seen = r.of.sequence;
   const match_key key{r.of.context, source, r.of.tag};
   me.forget_use(key);  // a receiver that sends a new request has noticed the use
-  // Of the sends that the receiver had not seen, the first with this tag matches the receive.
+  // The first send with this tag that the receiver had not seen matches the receive.
   send_operation* crossed = nullptr;
   match_entry* const first = me.announced_.find(key);
   for (match_entry* e = first; e != nullptr && crossed == nullptr; e = e->next == first ? nullptr : e->next) {

@@ -12,10 +12,10 @@
 ///     if (messages.receive(r) != status::posted) go_on();    // complete at once, or its source is dead: see r.result
 ///
 /// Messages from one rank to another with the same context are matched in the order in which their sends were started,
-/// each by the first receive that matches. A message may be shorter than the receive. Of a longer one nothing is
-/// written: the receive ends with `message_too_long`, and the send as if it had been received. Pending operations with
-/// a rank that dies or leaves the job end with `peer_failed`; receives of any source do not, since another rank may
-/// still send.
+/// each by the first receive that matches. A message may be shorter than the receive. Nothing of a longer one
+/// is written: the receive ends with `message_too_long`, and the send as if it had been received. Pending operations
+/// with a rank that dies or leaves the job end with `peer_failed`; receives of any source do not, since another rank
+/// may still send.
 #pragma once
 
 #include <algorithm>

@@ -25,19 +25,19 @@ struct memory_lines {
   };
   call calls[64];
   word64 failed[32];  ///< the last collectives that failed at the owner: number << 8 | status
-  // Of a large vector: where the owner's operands lie in its segment, + 1; 0: elsewhere.
+  // The offset of the owner's operands of a large vector in its segment, + 1; 0: they lie elsewhere.
   word64 input_at;
   word64 output_at;
 
-  /// Both slots begin with cells for data that fit one, so that a root or a member that waits for nobody can be so many
+  /// Both slots begin with cells for data that fit one, so that a root or a member that need not wait can be so many
   /// collectives ahead: where members take turns on a core, a switch then serves many of them.
   static constexpr std::size_t cell_bytes = 512;
   static constexpr std::uint64_t cells = 32;
   static_assert(cells < std::size(decltype(calls){}));
 
   static constexpr int members_max = 32;
-  /// The same at all members. Of two it stays in their nearest caches; more of them often take turns on a core, and a
-  /// turn of all costs them more than the cache does.
+  /// The same at all members. The slot of two members stays in their nearest caches; more members often take turns on
+  /// a core, and a turn of all costs them more than the cache does.
   [[nodiscard]] static constexpr std::size_t slot_bytes(int members) noexcept {
     return members <= 2 ? std::size_t{16} << 10 : members <= 8 ? std::size_t{64} << 10 : std::size_t{16} << 10;
   }
@@ -47,7 +47,7 @@ struct memory_lines {
   [[nodiscard]] std::byte* slot(unsigned which, std::size_t slot_bytes) noexcept {
     return reinterpret_cast<std::byte*>(this + 1) + which * slot_bytes;
   }
-  /// Of cell `number` % `cells`, which is in the slot `number` % 2.
+  /// The memory of cell `number` % `cells`, which is in the slot `number` % 2.
   [[nodiscard]] std::byte* cell(std::uint64_t number, std::size_t slot_bytes) noexcept {
     return slot(static_cast<unsigned>(number % 2), slot_bytes) + number % cells / 2 * cell_bytes;
   }

@@ -72,7 +72,8 @@ class reclaimer {
   using records = std::unordered_map<std::uint64_t, record>;
 
   [[nodiscard]] std::vector<bool> gone_ranks() noexcept;
-  /// Finds the record's place in the tree of those that are not gone (empty: nobody is). False if nothing has changed.
+  /// Finds the record's place in the tree of those that are not gone (empty: all are there). False if nothing has
+  /// changed.
   static bool place(record& r, const std::vector<bool>& gone);
   void advance(records::iterator at) noexcept;
   void release(records::iterator at) noexcept;

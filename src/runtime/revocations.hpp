@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Revocation of teams and windows: one member says that nobody is to wait on one any more, and every wait on it ends.
+/// Revocation of teams and windows: after one member has revoked one, no rank waits on it any more: every wait on it
+/// ends.
 ///
 /// A rank that learns of it first marks the object and passes the message on, along distances of 1, 2, 4, ... to both
 /// sides: all living members get it while fewer of them die than each has neighbors. Waits ask their object whenever a

@@ -22,7 +22,7 @@
 namespace rma::detail {
 namespace {
 
-// Before the job is joined: a file that cannot be written ends this rank while nobody waits for it.
+// Called before the job is joined: a file that cannot be written ends this rank while no other rank waits for it.
 std::unique_ptr<trace_file> open_trace(const settings& s) {
   const std::string& name = s.text(knob::trace);
   return name.empty() ? nullptr
@@ -142,7 +142,7 @@ void runtime_core::print_counters() noexcept {
   }
 }
 
-// Sends that nobody waits for any more are still their senders' promise.
+// Sends whose requests were dropped are still carried out.
 status runtime_core::messages_leave() noexcept {
   messages->end_program();
   const auto left = [this]() noexcept {

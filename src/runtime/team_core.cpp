@@ -149,7 +149,8 @@ void team_core::ring_waiters() noexcept {
 }
 
 // Binomial tree: the children of v (relative to the root) are v + 2^k for 2^k above v's lowest set bit's power.
-// Whose size is not that of its parent passes on nothing, so that those behind it wait for nobody, and learn of it.
+// A member whose size is not its parent's forwards a message without data, so that the members below it end, with an
+// error.
 status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
   status s = lost_member();
   if (s != status::done) return s;
@@ -190,8 +191,8 @@ status team_core::reduce_to_first(void* data, std::size_t count, element type, o
   return all;
 }
 
-// A member whose operator is none, or not defined for the type, takes part without data, so that the others wait for
-// nobody: they get bad_size.
+// A member whose operator is none, or not defined for the type, takes part without data, so that the others end, with
+// bad_size.
 status team_core::allreduce(void* data, std::size_t count, element type, operation op) noexcept {
   if (const status s = lost_member(); s != status::done) return s;
   const bool fits = defined_for(op, type);
@@ -225,8 +226,8 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
   return fits != status::done ? fits : told;
 }
 
-// Member 0 tells each other one what has become of it. Who hears of a death before that waits on for a while: the word
-// may be on its way, unless member 0 has met the death in another call.
+// Member 0 sends the result to each other member. A member that learns of a death before it arrives waits on for a
+// while: the result may be under way, unless member 0 has noticed the death in another call.
 status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept {
   const std::uint64_t turn = ++sequence;
   const std::size_t bytes = mine.size();
@@ -263,9 +264,9 @@ status team_core::barrier() noexcept {
   return message_barrier(id, far_barrier, [this]() noexcept { return lost_member(); });
 }
 
-// Two teams whose members are used by different threads may agree on the same place at the same time. Whoever comes too
-// late at a member makes its whole team look elsewhere, at a distance that is drawn at random: the same teams do not
-// meet again and again.
+// Two teams whose members are used by different threads may agree on the same range at the same time. The later one at
+// a member tries another range, with its whole team, at a distance drawn at random: the same teams do not collide
+// again and again.
 team_core::placement team_core::allocate(std::size_t bytes, std::size_t mine, std::size_t needed,
                                          std::size_t alignment) noexcept {
   std::uint64_t lot = id;

@@ -141,7 +141,7 @@ class lock_turns {
     return static_cast<unsigned>(waiting.size());
   }
 
-  /// Nobody waits or holds any more.
+  /// Ends all waits, and forgets all holders.
   template <class Place>
   void close(Place& place, int blamed) noexcept {
     (void)fail_waiting(place, blamed);

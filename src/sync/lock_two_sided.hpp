@@ -38,7 +38,7 @@ struct epoch_end {
   const lock_request* request;
 };
 epoch_end await_epoch(window_core& w, int target, const deferred_epoch& epoch, std::uint32_t late) noexcept;
-/// The target has run the epoch's operations, or nobody will: they are held no more.
+/// The target has run the epoch's operations, or they will never run: they are held no more.
 void end_epoch(window_core& w, int target) noexcept;
 /// The operations of an epoch whose lock this rank holds now.
 void send_operations(window_core& w, int target);

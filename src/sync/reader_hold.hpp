@@ -6,7 +6,7 @@
 ///                             ^ |                  ^ |
 ///                             | misses             | after a while: looks whether a writer waits
 ///                             | v                  | v
-///                           pausing                closed: lets nobody else in for as long
+///                           pausing                closed: admits no other reader for as long
 ///
 /// Exclusive locks are those of scheme "word" (lock_network.hpp), and the hold is one of them, in the name of this
 /// rank. Shared ones ask the lock manager, which counts them (lock_agent.hpp). So the word's readers are never more

@@ -7,8 +7,8 @@
 ///
 ///   barrier         k = 1, 2, 4, ... below the number of ranks; dissemination
 ///   reduce_scatter  k = the largest power of two below it, ..., 2, 1: sums for the ranks [k, 2k) ahead of the
-///                   sender travel k ahead; what is left in the end is the sum for oneself. Nobody ends before all
-///                   have begun.
+///                   sender travel k ahead; what is left in the end is the sum for oneself. No rank ends before
+///                   all have begun.
 #pragma once
 
 #include <bit>

@@ -70,7 +70,7 @@ std::string text_of(const std::map<std::string, std::string>& settings) {
   return all;
 }
 
-/// Returns the number of messages that are sent if nobody dies.
+/// Returns the number of messages that are sent if no rank dies.
 std::size_t run_seed(std::uint64_t seed, bool deaths) {
   rng d(seed * 31 + (deaths ? 7 : 0));
   const rma::sim::Config c = job_of(seed, d, deaths);

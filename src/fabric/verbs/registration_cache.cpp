@@ -62,7 +62,7 @@ registration_cache::entry* registration_cache::acquire(page_range wanted, unmap_
 
 registration_cache::entry* registration_cache::find(page_range wanted) noexcept {
   if (recent_ != nullptr && recent_->pages_.covers(wanted)) return recent_;
-  // Of the entries that reach far enough, the first starts earliest.
+  // The first entry that reaches far enough starts earliest.
   const auto it = entries_.upper_bound(wanted.last - 1, by_last{});
   if (it == entries_.end() || it->pages_.first > wanted.first) return nullptr;
   return recent_ = &*it;
