@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/assert.hpp"
 #include "sync/deferred.hpp"
 #include "sync/fence_news.hpp"
 #include "sync/locking.hpp"
@@ -86,6 +87,7 @@ bool can_wait(const window_core& w, const checked_operation& o, const deferred_e
 }  // namespace
 
 admission hold_for_fence(window_core& w, const checked_operation& o, bool requested) noexcept {
+  RMA_ASSERT(w.fence == fence_kind::def && w.access == access_epoch::fence);
   const operation_args& a = *o.args;
   if (o.bytes == 0) return admission::go();
   const bool awaited = requested || a.signal >= 0 || (a.by_value && a.kind != call::put);
@@ -99,6 +101,7 @@ admission hold_for_fence(window_core& w, const checked_operation& o, bool reques
 }
 
 admission hold_for_unlock(window_core& w, const checked_operation& o, bool requested) noexcept {
+  RMA_ASSERT(o.state->epoch != nullptr);
   deferred_epoch& epoch = *o.state->epoch;
   if (o.bytes == 0 && o.args->signal < 0) return admission::go();
   if (can_wait(w, o, epoch, requested)) {
@@ -145,6 +148,7 @@ status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noe
     const std::lock_guard guard(w.ctx->lock());
     take_all_held(w, state, due);
   }
+  RMA_ASSERT(state.held.empty());
   status result = status::done;
   while (!due.empty()) {
     operation_record& op = due.front();

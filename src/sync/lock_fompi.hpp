@@ -28,6 +28,7 @@
 
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "sync/lock_machine.hpp"
 #include "sync/lock_network.hpp"
 #include "window/target.hpp"
@@ -134,6 +135,7 @@ constexpr fompi_request request_of(const fompi_attempt& a) noexcept {
 
 /// The attempt after its request found `old` in the word.
 constexpr fompi_attempt step(fompi_attempt a, std::uint64_t old) noexcept {
+  RMA_ASSERT(a.phase != fompi_phase::withdrawing || old >= fompi_registration(a.want));  // it is in the global word
   switch (a.phase) {
     case fompi_phase::registering:
       a.phase = a.want == fompi_want::all ? fompi_phase::held : fompi_phase::taking;
@@ -176,6 +178,8 @@ constexpr fompi_attempt step(fompi_attempt a, std::uint64_t old) noexcept {
       break;
     case fompi_phase::held: break;
   }
+  RMA_ASSERT(a.phase != fompi_phase::held || a.want != fompi_want::exclusive || (a.seen & fompi_writer) != 0);
+  RMA_ASSERT(a.phase != fompi_phase::blocked || a.want != fompi_want::all);  // local words do not exclude it
   return a;
 }
 

@@ -30,6 +30,7 @@
 
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "rma/epoch.hpp"
 #include "rma/error.hpp"
 
@@ -132,6 +133,8 @@ constexpr network_phase network_outside(std::uint64_t word) noexcept {
 
 /// The attempt after its request found `old` in the word.
 constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
+  RMA_ASSERT(network_holders(a.hold) == 1 && (a.kind == lock_kind::exclusive) == ((a.hold & network_writer) != 0));
+  RMA_ASSERT(!network_in_word(a.phase) || network_holders(old) != 0);  // this rank's hold is in the word
   const network_request r = request_of(a);
   const bool changed = r.add || old == r.expected;
   const bool taken = changed && network_takes(a);
@@ -161,6 +164,8 @@ constexpr network_attempt step(network_attempt a, std::uint64_t old) noexcept {
     case network_phase::held:
     case network_phase::moved: break;
   }
+  RMA_ASSERT(!network_in_word(a.phase) || network_holders(a.seen) != 0);
+  RMA_ASSERT(a.phase != network_phase::held || a.kind == lock_kind::shared || (a.seen & network_writer) != 0);
   return a;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/lock_two_sided.hpp"
+#include "core/assert.hpp"
 
 #include <algorithm>
 #include <array>
@@ -108,8 +109,9 @@ status send_deferred_before(window_core& w, int target) noexcept {
 }
 
 void begin_deferred(window_core& w, int target, lock_kind kind) {
-  w.deferred.push_back(target);
   target_state& state = w.state_of(target);
+  RMA_ASSERT(state.epoch == nullptr && std::ranges::find(w.deferred, target) == w.deferred.end());
+  w.deferred.push_back(target);
   state.epoch = std::make_unique<deferred_epoch>();
   state.epoch->kind = kind;
   state.lock_how = "two-sided:deferred";
@@ -198,6 +200,7 @@ void send_operations(window_core& w, int target) {
     mark_sent(w, target, state, peer);
     e.await_acknowledgement(op, peer, &state);
   }
+  RMA_ASSERT(state.held.empty());
 }
 
 }  // namespace rma::detail

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "core/refusals.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/epochs.hpp"
@@ -204,6 +205,7 @@ status lock_slow(window_view& view, lock_kind kind, int target, assertion promis
     --w.locks_open;
     return s;
   }
+  RMA_ASSERT(w.held(target) == 0 && w.locks_open != 0);
   const std::uint8_t held = checked ? static_cast<std::uint8_t>(kind) : held_unchecked;
   if (w.is_far(target)) {
     w.far(target).held = held;
@@ -231,6 +233,7 @@ status unlock_slow(window_view& view, int target) noexcept {
 }
 
 status close_lock(window_core& w, int target, std::uint8_t held, bool told) noexcept {
+  RMA_ASSERT(held != 0 && held != held_by_lock_all && w.locks_open != 0);
   target_state& state = w.state_of(target);
   state.experience.writes = state.dirty && only_writes(w, target);
   const bool follows = release_follows_writes(w, target);
@@ -257,6 +260,7 @@ status lock_all_slow(window_view& view, assertion promises) noexcept {
     if (checked) (void)release_all(w);
     return status::wrong_epoch;
   }
+  RMA_ASSERT(w.far_used.empty() && w.used_first == nullptr);
   set_access(w, access_epoch::lock_all);
   w.unchecked = checked ? 0 : 1;
   w.far_open = w.unchecked;  // prevents an inlined unlock_all

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/range_lock.hpp"
+#include "core/assert.hpp"
 
 #include <algorithm>
 #include <mutex>
@@ -97,6 +98,7 @@ status lock_range(window_view& view, lock_kind kind, int target, std::uint64_t o
     send_range_news(w, target, range_news::request, mine.entry);
   }
   const status s = await_answer(w, target, mine.entry.ticket);
+  RMA_ASSERT(holds_any(w, target) && w.held(target) != 0);  // the range's own entry keeps the target's lock
   if (s == status::done) return s;
   if (s == status::revoked) {
     const std::lock_guard guard(w.ctx->lock());

@@ -17,6 +17,7 @@
 
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "fabric/fabric.hpp"
 #include "sync/lock_network.hpp"
 
@@ -93,6 +94,7 @@ constexpr readers_word step(readers_word r, readers_event event) noexcept {
 /// The adapter found `old` in the word.
 constexpr readers_word step(readers_word r, std::uint64_t old) noexcept {
   using enum readers_phase;
+  RMA_ASSERT(r.phase != leaving || network_holders(old) != 0);  // the hold is in the word
   if (r.dead_hold != 0) {
     r.attempt.seen = old == r.attempt.seen ? network_recovered(old, r.dead_hold) : old;
     r.attempt.phase = network_outside(r.attempt.seen);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sync/remote_word.hpp"
+#include "core/assert.hpp"
 
 #include <mutex>
 #include <utility>
@@ -53,6 +54,7 @@ status remote_word::ask_soon(const network_request& r, bool must, std::uint64_t&
 }
 
 status remote_word::await_answer(bool must, const network_request& r, std::uint64_t& old) noexcept {
+  RMA_ASSERT(asked_ != nullptr);
   const status s = finish_remote_add(*w_.team->rt->ops, rank_, std::exchange(asked_, nullptr), old);
   return s == status::transfer_failed && must ? add(r.operand, old) : s;
 }

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <optional>
 
+#include "core/assert.hpp"
 #include "core/memory_access.hpp"
 #include "datatype/rows.hpp"
 #include "window/attached_ranges.hpp"
@@ -102,6 +103,7 @@ bool is_word(const local_rows& at) noexcept {
 
 /// Carries out one piece; appends fetched data. False if the message is malformed.
 bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, std::byte* fetched) noexcept {
+  RMA_ASSERT(at.first != nullptr && at.rows != 0);
   const std::size_t bytes = at.bytes * at.rows;
   const auto row = static_cast<std::ptrdiff_t>(at.bytes);
   const bool carries = !in.data.empty();
@@ -188,6 +190,7 @@ bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>
     if (bytes > most - done || !find_rows(w, piece, at)) return false;
     if (!serve_rows(in, at, done, fetched.data())) return false;
     done += bytes;
+    RMA_ASSERT(done <= most);
   }
   fetched = fetched.first(only_brings ? 0 : done);
   return true;
