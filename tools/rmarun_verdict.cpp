@@ -32,7 +32,7 @@ std::string describe_signal(int number) {
 }  // namespace
 
 void job::on_end(int rank, pid_t pid, int wait_status) {
-  server_.settle(rank);  // it may have left, or aborted, while rmarun was stopped or had no processor
+  server_.read_pending(rank);  // it may have left, or aborted, while rmarun was stopped or had no processor
   const std::optional<failure> failed = judge(rank, pid, wait_status);
   const std::vector<int> earlier = server_.deaths();
   server_.mark_dead(rank);

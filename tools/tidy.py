@@ -45,6 +45,11 @@ RENAMED = {
     "seat": "barrier_handle", "inlet": "incoming_word", "outlet": "outgoing_word", "homecoming": "migration_reply",
     "bring_home": "migrate_to_cpu", "wants_home": "prefers_cpu", "rent": "benefit", "price": "migration_cost",
     "home_run": "local_streak", "debt": "excess_locks", "lateness": "excess_locks", "in_vain": "failed_attempt",
+    "told": "notified, reported", "ask": "request", "settle": "take_reply, finish", "leave": "release, finalize, exit",
+    "lost": "failed, dead", "stay": "keep_request", "welcome": "accept, may_migrate", "come": "arrived",
+    "promise": "reserve_delivery", "promised": "reserved", "again": "repeat", "offer": "word_grant",
+    "work": "progress, advance", "place": "slot, element, offset", "claim": "lock_in_transition",
+    "prospect": "delivery_guarantee", "wait_for_ranks": "wait", "wait_unrung": "wait",
 }
 PRIVATE_WORD = re.compile(r"\b(" + "|".join(RENAMED) + r")\b")
 

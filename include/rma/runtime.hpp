@@ -125,7 +125,7 @@ class Runtime {
   /// that waits for a moment ends.
   [[nodiscard]] std::chrono::nanoseconds now() const noexcept;
   /// Advances virtual time by `work` in the simulator, as if the program computed; does nothing elsewhere.
-  void compute(std::chrono::nanoseconds work) noexcept;
+  void compute(std::chrono::nanoseconds duration) noexcept;
   /// Makes progress: runs handlers, completes operations of this and of other ranks, and notices deaths. Never blocks.
   /// Calls that wait make progress themselves; `sync`, flushes and ends of epochs between nodes, do so now and then.
   /// Inlined calls on mapped memory make none. A program that for a long time makes only such calls has to call this if

@@ -249,8 +249,8 @@ class Signals {
     detail::require(view(), what, s, target, s == status::bad_argument ? signal : at, amount, where);
   }
 
-  static unsigned at(std::span<const unsigned> signals, std::size_t place) noexcept {
-    return place < signals.size() ? signals[place] : 0;
+  static unsigned at(std::span<const unsigned> signals, std::size_t index) noexcept {
+    return index < signals.size() ? signals[index] : 0;
   }
 
   status issue(detail::operation_args args, unsigned signal) noexcept {

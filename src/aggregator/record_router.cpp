@@ -68,7 +68,7 @@ class record_router::routes {
 
   std::byte* store(int target, std::size_t bytes, bool reply) {
     ++counts_.stored;
-    return place(target, bytes, reply ? 1 : 0);
+    return append(target, bytes, reply ? 1 : 0);
   }
 
   void serve() {
@@ -162,7 +162,7 @@ class record_router::routes {
     return std::clamp<std::size_t>(options.memory_bytes / (boxes * slots) / 8 * 8, 512, buffer_bytes_max);
   }
 
-  std::byte* place(int target, std::size_t bytes, unsigned which) {
+  std::byte* append(int target, std::size_t bytes, unsigned which) {
     const node_grid::hop next = grid_.next(target, which != 0);
     const unsigned s = which * node_grid::dimensions + next.dimension;
     out_box& box = out_[first_out_[s] + next.index];
@@ -246,7 +246,7 @@ class record_router::routes {
       return run_(self_, record);
     }
     ++counts_.forwarded;
-    std::memcpy(place(record.target, record.bytes, which), &record, record.bytes);
+    std::memcpy(append(record.target, record.bytes, which), &record, record.bytes);
   }
 
   Team team_;

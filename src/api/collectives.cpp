@@ -122,19 +122,19 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
   detail::context& ctx = *team.rt->ctx;
   const detail::call_scope in(ctx, call.name, target_of(call), true);
   // A caller that gets peer_failed may use the buffers of all pending collectives of the team.
-  const auto told = [&team](status s) noexcept {
+  const auto reported = [&team](status s) noexcept {
     if (s == status::peer_failed) [[unlikely]]
       state_of(team).give_up_all(s);
     return s;
   };
-  if (const status s = may_start(team, call.wrong, root_of(call)); s != status::done) return told(s);
+  if (const status s = may_start(team, call.wrong, root_of(call)); s != status::done) return reported(s);
   detail::coll::team_state& state = state_of(team);
   const traced event(team, call);
   if (state.in_memory(call)) {
     const status s = state.run_in_memory(call, where, why);
     if (event.wanted()) [[unlikely]]
       event.end(state.form_in_memory(), state.reason_in_memory(call));
-    return told(s);
+    return reported(s);
   }
   running* r = nullptr;
   {
@@ -144,7 +144,7 @@ status run_call(detail::team_core& team, const detail::collective_call& call, co
   detail::coll::plan& used = r->of();
   const status s = finish_call(ctx, *r, why);
   event.end(used.chosen == nullptr ? "none" : used.chosen->name, used.reason);
-  return told(s);
+  return reported(s);
 }
 
 /// The caller holds the lock.

@@ -141,10 +141,10 @@ status look_at(message_node& n) noexcept {
   if (is_over(n)) return status::done;
   (void)team.rt->ctx->progress();
   if (is_over(n)) return status::done;
-  const status lost = failed_with(team, op.peer);
-  if (lost == status::done) return status::not_yet;
+  const status failure = failed_with(team, op.peer);
+  if (failure == status::done) return status::not_yet;
   const std::lock_guard guard(team.rt->ctx->lock());
-  return is_over(n) || team.rt->messages->withdraw(op, lost) ? status::done : status::not_yet;
+  return is_over(n) || team.rt->messages->withdraw(op, failure) ? status::done : status::not_yet;
 }
 
 }  // namespace
@@ -208,7 +208,7 @@ request_node* request_of(message_node*& node, Received* what) {
   message_node& n = *node;
   const std::lock_guard guard(n.team->rt->ctx->lock());
   request_node* const made = n.team->rt->ops->new_request(n);
-  n.told = what;
+  n.outcome_to = what;
   node = nullptr;
   return made;
 }
@@ -233,8 +233,8 @@ void message_node::give_up(status why) noexcept {
 
 std::shared_ptr<void> message_node::release() noexcept {
   const bool over = is_over(*this);
-  if (over && told != nullptr) *told = outcome(*this);
-  told = nullptr;
+  if (over && outcome_to != nullptr) *outcome_to = outcome(*this);
+  outcome_to = nullptr;
   std::shared_ptr<void> last = std::move(team);
   if (over) {
     free_node(*this);
@@ -394,7 +394,7 @@ status wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t&
   const detail::named_wait in(ctx, "wait_any");
   const auto is_over = [](const MessageRequest& r) { return r.pending() && detail::is_over(*r.node_); };
   const auto any = [&]() noexcept { return std::ranges::any_of(requests, is_over); };
-  const auto lost = [&]() noexcept {
+  const auto failed = [&]() noexcept {
     for (const MessageRequest& r : requests) {
       if (!r.pending()) continue;
       const status s = detail::failed_with(*r.node_->team, r.node_->operation().peer);
@@ -402,7 +402,7 @@ status wait_any_message_nothrow(std::span<MessageRequest> requests, std::size_t&
     }
     return status::done;
   };
-  const status s = ctx.wait({.until = any, .fails_if = lost});
+  const status s = ctx.wait({.until = any, .fails_if = failed});
   if (s == status::done) {
     which = static_cast<std::size_t>(std::ranges::find_if(requests, is_over) - requests.begin());
     return requests[which].wait_nothrow(what);

@@ -169,11 +169,11 @@ status probe_message(team_core& team, int from, int tag, bool wait, Received& wh
   };
   status s = status::done;
   if (wait) {
-    const auto lost = [&]() noexcept {
+    const auto failed = [&]() noexcept {
       const status of_all = failed_with(team, source);
       return of_all == status::done && source != any_source && ctx.gone(source) ? status::peer_failed : of_all;
     };
-    s = ctx.wait({.until = there, .fails_if = lost});
+    s = ctx.wait({.until = there, .fails_if = failed});
     if (s == status::peer_failed && source != any_source) ctx.set_last_failed(source);
   } else if (!there()) {
     (void)ctx.progress();
@@ -232,17 +232,17 @@ std::string reason_of_message(status code, const Received& what) {
 void raise_on_team(team_core& team, const char* call, status code, const Received& what,
                    const std::source_location& where) {
   context& ctx = *team.rt->ctx;
-  const int lost = code == status::peer_failed ? ctx.last_failed() : -1;
+  const int dead = code == status::peer_failed ? ctx.last_failed() : -1;
   std::string why;
   if (code == status::bad_rank) {
     why = fmt::format("rank {} is not in the team; its ranks are 0 to {}", what.call_rank, team.size - 1);
   } else if (code == status::peer_failed) {
-    why = ctx.why_failed(lost);
+    why = ctx.why_failed(dead);
   } else {
     why = reason_of_message(code, what);
   }
   throw Error(code, fmt::format("[rank {}] {} (team of {} ranks)", ctx.rank(), call, team.size), why,
-              code == status::peer_failed ? lost : what.call_rank, where);
+              code == status::peer_failed ? dead : what.call_rank, where);
 }
 
 void raise_message(const char* call, status code, const Received& what, const std::source_location& where) {

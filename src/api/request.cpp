@@ -34,14 +34,14 @@ Error request_error(const char* call, status code, request_node*& node, const st
             -1, where};
   }
   if (node->outside != nullptr) {
-    const int lost = code == status::peer_failed ? node->owner->ctx().last_failed() : -1;
+    const int dead = code == status::peer_failed ? node->owner->ctx().last_failed() : -1;
     context& ctx = node->owner->ctx();
     std::string reason;
     const std::string head =
         fmt::format("[rank {}] {} for {}", ctx.rank(), call, node->outside->describe(code, reason));
-    if (lost >= 0) reason += (reason.empty() ? "" : "; ") + ctx.why_failed(lost);
+    if (dead >= 0) reason += (reason.empty() ? "" : "; ") + ctx.why_failed(dead);
     end_failed(node, code);
-    return {code, head, reason, lost, where};
+    return {code, head, reason, dead, where};
   }
   if (node->operation == nullptr && node->task == nullptr) {
     end_failed(node, code);

@@ -95,7 +95,7 @@ thread_level Runtime::threads() const noexcept { return core_->ctx->threads(); }
 std::chrono::nanoseconds Runtime::now() const noexcept {
   return std::chrono::nanoseconds(core_->around->read_clock_ns());
 }
-void Runtime::compute(std::chrono::nanoseconds work) noexcept { core_->around->compute(work.count()); }
+void Runtime::compute(std::chrono::nanoseconds duration) noexcept { core_->around->compute(duration.count()); }
 void Runtime::progress() noexcept {
   core_->ctx->progress();
   core_->ctx->take_news();

@@ -64,10 +64,10 @@ namespace detail {
 
 void raise_team(const team_core& team, const char* call, status code, const std::source_location& where,
                 const std::string& why) {
-  const int lost = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
+  const int dead = code == status::peer_failed ? team.rt->ctx->last_failed() : -1;
   std::string text;
   switch (code) {
-    case status::peer_failed: text = team.rt->ctx->why_failed(lost) + "; go on with team.shrink()"; break;
+    case status::peer_failed: text = team.rt->ctx->why_failed(dead) + "; go on with team.shrink()"; break;
     case status::revoked: text = "a member has revoked it; go on with team.shrink()"; break;
     case status::bad_rank:
       text = fmt::format("the team's ranks are 0 to {}", team.size - 1);
@@ -83,7 +83,7 @@ void raise_team(const team_core& team, const char* call, status code, const std:
     default: break;
   }
   if (!why.empty()) text += (text.empty() ? "" : ": ") + why;
-  throw Error(code, fmt::format("[rank {}] {} (team of {} ranks)", team.rt->ctx->rank(), call, team.size), text, lost,
+  throw Error(code, fmt::format("[rank {}] {} (team of {} ranks)", team.rt->ctx->rank(), call, team.size), text, dead,
               where);
 }
 

@@ -52,9 +52,9 @@ status publish_table(window_core& w) {
   const bool grow = bytes > w.table_bytes;
   if (grow) {
     const std::size_t room = std::max<std::size_t>(2 * bytes, 4096);
-    const auto place = rt.take_any(room, 4096);
-    if (!place) return status::out_of_memory;
-    offset = *place;
+    const auto found = rt.take_any(room, 4096);
+    if (!found) return status::out_of_memory;
+    offset = *found;
     std::swap(offset, w.table_offset);
     const std::size_t before = std::exchange(w.table_bytes, room);
     mine.table.version.fetch_add(1);

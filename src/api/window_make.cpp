@@ -145,7 +145,7 @@ void attach_targets(window_core& w, const window_plan& plan) {
   const std::size_t count = w.team->places.size();
   w.views.assign(count, {});
   w.states = std::vector<target_state>(count);
-  w.told.assign(count, {});
+  w.notified.assign(count, {});
   w.first = static_cast<std::uint32_t>(w.team->first);
   w.mapped = may_inline(w) ? static_cast<std::uint32_t>(count) : 0;
   w.targets = w.views.data();
@@ -156,10 +156,10 @@ void attach_targets(window_core& w, const window_plan& plan) {
   w.updating = &w.my_block().updating;
   auto* const records = w.array<word<std::uint8_t>>(w.my_block(), w.layout.records_at);
   for (std::size_t i = 0; i < count; ++i) {
-    const int place = w.team->places[i];
-    if (place < 0) continue;
+    const int slot = w.team->places[i];
+    if (slot < 0) continue;
     const bool self = static_cast<int>(w.first + i) == w.team->rank;
-    window_block& block = *w.block_at(place);
+    window_block& block = *w.block_at(slot);
     target_view& v = w.views[i];
     v.record = records + i;
     v.stripes = w.array<stripe_lock>(block, w.layout.stripes_at);
@@ -167,14 +167,14 @@ void attach_targets(window_core& w, const window_plan& plan) {
     const bool by_memory = w.locks == lock_protocol::cpu || w.locks == lock_protocol::hybrid;
     if (by_memory && (w.intranode || self)) v.lock = &block.lock;
     if (plan.kind == call::create_dynamic) continue;
-    const bool same = w.board->same_process(static_cast<std::size_t>(place));
+    const bool same = w.board->same_process(static_cast<std::size_t>(slot));
     if (is_one_piece(w)) {
       v.base = part_in_piece(w, static_cast<int>(w.first + i));
     } else if (self || (w.intranode && same)) {
       v.base = reinterpret_cast<std::byte*>(block.region.address);
     } else if (w.intranode && block.reachable != 0) {
       v.base = block.identity.bytes == 0 ? reinterpret_cast<std::byte*>(&block)
-                                         : w.board->segment(static_cast<std::size_t>(place)) + (block.region.key - 1);
+                                         : w.board->segment(static_cast<std::size_t>(slot)) + (block.region.key - 1);
     }
   }
 }
@@ -326,14 +326,14 @@ std::unique_ptr<window_core> new_core(const Team& handle, const window_plan& pla
 /// A large block lies on huge pages, if the segments have room for whole ones.
 team_core::placement place_block(window_core& w, std::uint64_t room) {
   const std::uint64_t bytes = w.block_bytes;
-  const auto place = [&](bool huge) {
+  const auto allocate = [&](bool huge) {
     w.block_bytes = huge ? on_huge_pages(bytes) : bytes;
     return w.team->allocate(huge ? on_huge_pages(room) : room, w.block_bytes, w.layout.data_at,
                             huge ? shm::huge_bytes : 4096);
   };
   const bool large = room >= huge_from_bytes;  // here as elsewhere: all ranks try twice, or none
-  const team_core::placement at = place(large && w.team->rt->board->huge_pages());
-  return large && at.result == status::out_of_memory ? place(false) : at;
+  const team_core::placement at = allocate(large && w.team->rt->board->huge_pages());
+  return large && at.result == status::out_of_memory ? allocate(false) : at;
 }
 
 /// The members on this machine ask for so much, and those of them in this rank's control groups, whose limits are
@@ -376,8 +376,8 @@ status look_for_memory(const window_core& w, const agreement& all) {
   if (!ok(static_cast<status>(worst))) return static_cast<status>(worst);
   if (of.on_machine_bytes > machine_bytes_left() || of.in_groups_bytes > granted_bytes_left())
     worst = static_cast<std::int32_t>(status::out_of_memory);
-  const status told = team.allreduce_one(worst, min);
-  return ok(told) ? static_cast<status>(worst) : told;
+  const status agreed = team.allreduce_one(worst, min);
+  return ok(agreed) ? static_cast<status>(worst) : agreed;
 }
 
 [[noreturn]] void refuse_bytes(const window_core& w, const window_plan& plan, const agreement& all) {

@@ -92,9 +92,9 @@ group_state& state::add_group(Team team, std::uint64_t communicator) {
 }
 
 spot state::find(const char* call, int proc, const void* address, std::size_t bytes) {
-  const AddressMap::Place place = addresses.find(proc, address);
-  if (place) [[likely]]
-    return {static_cast<allocation*>(place.object), place.target, place.at};
+  const AddressMap::Place found = addresses.find(proc, address);
+  if (found) [[likely]]
+    return {static_cast<allocation*>(found.object), found.target, found.at};
   if (proc == me) return {};
   if (proc < 0 || proc >= size)
     fail(call, "there is no process " + std::to_string(proc) + " among " + std::to_string(size));

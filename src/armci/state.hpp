@@ -82,7 +82,7 @@ struct state {
   /// Completes a blocking operation, also at the target.
   void finish(const char* call, const spot& where);
   /// Orders a blocking operation after non-blocking ones for which the program has waited.
-  void order(const char* call, const spot& where) {
+  void keep_order(const char* call, const spot& where) {
     if (where.in->dirty) [[unlikely]]
       finish(call, where);
   }

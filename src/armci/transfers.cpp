@@ -165,14 +165,14 @@ void issue_elsewhere(state& s, const action& op, const spot& where, void* local,
     s.handles->start(op, where, local, local_layout, remote_layout, by.handle);
     return;
   }
-  s.order(op.call, where);
+  s.keep_order(op.call, where);
   if (const status made = issue(op, where, local, local_layout, remote_layout, s.room, nullptr); !ok(made))
     reject(op, made, where, remote_layout.bytes());
   s.finish(op.call, where);
 }
 
 /// Ends an action that is carried out at once: only settings can have made it a message.
-void settle(const action& op, const spot& where, status made, std::size_t bytes) {
+void finish(const action& op, const spot& where, status made, std::size_t bytes) {
   if (made == status::done) [[likely]]
     return;
   if (!ok(made)) reject(op, made, where, bytes);
@@ -227,8 +227,8 @@ void transfer(state& s, const action& op, void* local, void* remote, std::size_t
   const spot where = s.find(op.call, op.proc, remote, bytes);
   if (where.in == nullptr) return run_privately(op, moved(local, 0), moved(remote, 0), bytes);
   if (at_once(op, where)) [[likely]] {
-    s.order(op.call, where);
-    return settle(op, where, issue_row(op, where, local, bytes, s.room), bytes);
+    s.keep_order(op.call, where);
+    return finish(op, where, issue_row(op, where, local, bytes, s.room), bytes);
   }
   const Layout row = Layout::contiguous<std::byte>(bytes);
   issue_elsewhere(s, op, where, local, row, row, by);
@@ -249,12 +249,12 @@ void transfer(state& s, const action& op, void* local, void* remote, const strid
                     by);
     return;
   }
-  s.order(op.call, where);
+  s.keep_order(op.call, where);
   const Layout local_rows = rows_of(shape, shape.local_strides);
   const Layout remote_rows = rows_of(shape, shape.remote_strides);
   shape.for_each(1, [&](std::ptrdiff_t here, std::ptrdiff_t there) {
     const spot at{where.in, where.target, where.at + static_cast<std::size_t>(there)};
-    settle(op, at, issue(op, at, moved(local, here), local_rows, remote_rows, s.room, nullptr), remote_rows.bytes());
+    finish(op, at, issue(op, at, moved(local, here), local_rows, remote_rows, s.room, nullptr), remote_rows.bytes());
   });
 }
 
@@ -301,8 +301,8 @@ void transfer_segments(state& s, const action& op, const armci_giov_t& list, con
     if (where.in == nullptr) {
       run_privately(op, moved(local, 0), moved(remote, 0), bytes);
     } else if (at_once(op, where)) {
-      s.order(op.call, where);
-      settle(op, where, issue_row(op, where, local, bytes, s.room), bytes);
+      s.keep_order(op.call, where);
+      finish(op, where, issue_row(op, where, local, bytes, s.room), bytes);
     } else {
       if (!run.takes(where)) run.issue(s, by);
       run.add(where, local);

@@ -49,7 +49,7 @@ void update(state& s, const char* call, void* remote, int proc, rma::element typ
     transfer(s, op, const_cast<void*>(operand), remote, bytes);
     return;
   }
-  s.order(call, where);
+  s.keep_order(call, where);
   check(call, where.in->window.fetch_and_op_as(type, how, operand, old, where.target, where.at));
 }
 

@@ -84,7 +84,7 @@ class client {
   /// Leaves in good order; after it the end of this process is no failure. Idempotent. Waits for the server's word
   /// (at most 5 s), never for other ranks. In tcp mode the server ends with rank 0's client: the others then work
   /// on without news of deaths. A rank that has left may join again: it takes part in the job's next round.
-  virtual void leave() noexcept = 0;
+  virtual void finalize() noexcept = 0;
   /// Reports the death of `rank`, which this rank has seen (by its liveness word), to all ranks of the job.
   virtual void report_death(int rank) noexcept = 0;
 

@@ -124,7 +124,7 @@ bool shake_hands(frame_link& at, const options& how, boot_clock::time_point dead
   if (at.send(frame_writer(message::proof).raw(bytes_of(proof)).finish(), deadline) == frame_link::result::closed) {
     return false;
   }
-  if (!expect(at, message::welcome, got, how, deadline)) return false;
+  if (!expect(at, message::accepted, got, how, deadline)) return false;
   if (!equal(prove(how.key, prover::server, seen), got.body)) {
     throw bad_boot(who_and_where(how) + "what listens there does not know the job key");
   }

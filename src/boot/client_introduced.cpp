@@ -39,9 +39,9 @@ class introduced_client final : public client {
     channel_->abort(code, message);
     by_->abort(code, message);
   }
-  void leave() noexcept override {
-    channel_->leave();
-    by_->leave();
+  void finalize() noexcept override {
+    channel_->finalize();
+    by_->finalize();
   }
   void report_death(int rank) noexcept override { channel_->report_death(rank); }
   [[nodiscard]] int event_fd() const noexcept override { return channel_->event_fd(); }

@@ -18,7 +18,7 @@ class single_client final : public client {
   status get(std::string_view key, std::string& value) override;
   status fence() override { return status::done; }
   void abort(int code, std::string_view message) noexcept override;
-  void leave() noexcept override {}
+  void finalize() noexcept override {}
   void report_death(int) noexcept override {}
   [[nodiscard]] int event_fd() const noexcept override { return -1; }
   status poll_events(std::vector<int>&) override { return status::done; }

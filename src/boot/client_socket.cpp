@@ -54,7 +54,8 @@ status socket_client::put(std::string_view key, std::string_view value) {
 status socket_client::get(std::string_view key, std::string& value) {
   if (key.size() > key_bytes_max) return status::bad_size;
   frame reply;
-  if (const status s = ask(frame_writer(message::get).u32(deaths_told_).text(key).finish(), reply); s != status::done)
+  if (const status s = request(frame_writer(message::get).u32(deaths_told_).text(key).finish(), reply);
+      s != status::done)
     return s;
   body_reader body(reply.body);
   if (reply.type == message::value) {
@@ -70,7 +71,7 @@ status socket_client::get(std::string_view key, std::string& value) {
 
 status socket_client::fence() {
   frame reply;
-  if (const status s = ask(bare_frame(message::fence), reply); s != status::done) return s;
+  if (const status s = request(bare_frame(message::fence), reply); s != status::done) return s;
   if (reply.type == message::fence_done) return status::done;
   return reply.type == message::fence_failed ? status::peer_failed : lose();
 }
@@ -105,11 +106,11 @@ void socket_client::abort(int code, std::string_view message_text) noexcept try 
 } catch (...) {  // out of memory: the caller ends the process, and that is news enough
 }
 
-void socket_client::leave() noexcept try {
+void socket_client::finalize() noexcept try {
   if (in_good_order_) return;
   const auto deadline = boot_clock::now() + leave_patience;
   frame reply;
-  if (send(bare_frame(message::leave), deadline) == status::done) {
+  if (send(bare_frame(message::finalize), deadline) == status::done) {
     while (await_reply(reply, deadline) == status::done && reply.type != message::bye) {}
   }
   in_good_order_ = true;
@@ -146,7 +147,7 @@ void socket_client::take_departures(std::vector<int>& left) {
 }
 
 /// A question that has an answer. While the answer to an earlier one is overdue, there is no point in waiting again.
-status socket_client::ask(const std::string& question, frame& reply) {
+status socket_client::request(const std::string& question, frame& reply) {
   if (overdue_ > 0) {
     if (const status s = await_reply(reply, boot_clock::time_point{}); s != status::not_yet) return s;
     if (overdue_ > 0) return status::bad_boot;

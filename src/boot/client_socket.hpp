@@ -40,7 +40,7 @@ class socket_client final : public client {
   void begin_step(std::string_view what, bool waits) noexcept override;
   [[nodiscard]] std::string late_ranks() override;
   void abort(int code, std::string_view message) noexcept override;
-  void leave() noexcept override;
+  void finalize() noexcept override;
   void report_death(int rank) noexcept override;
   [[nodiscard]] int event_fd() const noexcept override { return event_set_.get(); }
   status poll_events(std::vector<int>& died) override;
@@ -49,7 +49,7 @@ class socket_client final : public client {
  private:
   status send(const std::string& frame_bytes, boot_clock::time_point deadline);
   status await_reply(frame& reply, boot_clock::time_point deadline);
-  status ask(const std::string& question, frame& reply);
+  status request(const std::string& question, frame& reply);
   bool take_news(const frame& received);
   status lose();
   void ring();

@@ -43,8 +43,8 @@ options options_from_environment() {
   how.node = text_of("RMA_NODE");
   how.interface = text_of("RMA_BOOT_INTERFACE");
   take_address(how);
-  const bool told = !how.address.empty() || !text_of("RMA_RANK").empty() || !text_of("RMA_SIZE").empty();
-  if (!told && !text_of("PMIX_NAMESPACE").empty() && !text_of("PMIX_RANK").empty()) {
+  const bool is_given = !how.address.empty() || !text_of("RMA_RANK").empty() || !text_of("RMA_SIZE").empty();
+  if (!is_given && !text_of("PMIX_NAMESPACE").empty() && !text_of("PMIX_RANK").empty()) {
     how.address = pmix_address;
     return how;
   }

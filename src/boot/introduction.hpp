@@ -38,7 +38,7 @@ class introduction {
   [[nodiscard]] virtual std::vector<std::string> process_sets(int /*timeout_s*/) const { return {}; }
   [[nodiscard]] virtual std::vector<int> members_of(const std::string& /*set*/, int /*timeout_s*/) const { return {}; }
   /// Called when this process has left the job.
-  virtual void leave() noexcept {}
+  virtual void finalize() noexcept {}
 
  protected:
   introduction() = default;

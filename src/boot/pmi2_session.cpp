@@ -88,7 +88,7 @@ pmi2_session::pmi2_session() : fd_(launcher_fd()) {
     return std::string(value == nullptr ? "" : value);
   };
   const fields said =
-      ask("fullinit", "pmijobid=" + text_of("PMI_JOBID") + ";pmirank=" + text_of("PMI_RANK") + ";threaded=FALSE;");
+      request("fullinit", "pmijobid=" + text_of("PMI_JOBID") + ";pmirank=" + text_of("PMI_RANK") + ";threaded=FALSE;");
   rank_ = number(said, "rank");
   size_ = number(said, "size");
 }
@@ -129,7 +129,7 @@ void pmi2_session::await_answer(int timeout_s) const {
 }
 
 /// `timeout_s`: how long the answer may take; 0: the launcher gives it at once.
-pmi2_session::fields pmi2_session::ask(std::string_view command, std::string_view arguments, int timeout_s) {
+pmi2_session::fields pmi2_session::request(std::string_view command, std::string_view arguments, int timeout_s) {
   const std::string body = "cmd=" + std::string(command) + ";" + std::string(arguments);
   std::string length = std::to_string(body.size());
   length.insert(0, length_chars - length.size(), ' ');
@@ -162,15 +162,15 @@ int pmi2_session::number(const fields& from, std::string_view name) const {
 }
 
 bool pmi2_session::one_node() {
-  const fields said = ask("info-getjobattr", "key=PMI_process_mapping;");
+  const fields said = request("info-getjobattr", "key=PMI_process_mapping;");
   const auto mapping = said.find("value");
   return mapping != said.end() && pmi2_nodes(mapping->second) == 1;
 }
 
 std::string pmi2_session::from_rank_0(const std::string& text, int timeout_s) {
-  if (rank_ == 0) (void)ask("kvs-put", "key=" + std::string(job_entry) + ";value=" + text + ";");
-  (void)ask("kvs-fence", "", timeout_s);
-  const fields said = ask("kvs-get", "jobid=;srcid=-1;key=" + std::string(job_entry) + ";");
+  if (rank_ == 0) (void)request("kvs-put", "key=" + std::string(job_entry) + ";value=" + text + ";");
+  (void)request("kvs-fence", "", timeout_s);
+  const fields said = request("kvs-get", "jobid=;srcid=-1;key=" + std::string(job_entry) + ";");
   const auto value = said.find("value");
   if (value == said.end()) throw no_boot("the launcher has lost what rank 0 has stored");
   return value->second;
@@ -186,9 +186,9 @@ void pmi2_session::abort(int, std::string_view message) noexcept try {
 } catch (...) {  // the launcher has gone: so has the job
 }
 
-void pmi2_session::leave() noexcept try {
+void pmi2_session::finalize() noexcept try {
   if (!fd_) return;
-  (void)ask("finalize", "");
+  (void)request("finalize", "");
   fd_.reset();
 } catch (...) {  // the launcher has ended: there is no receiver
   fd_.reset();

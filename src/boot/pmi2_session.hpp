@@ -32,20 +32,20 @@ class pmi2_session final : public introduction {
  public:
   /// Throws Error(bad_boot).
   pmi2_session();
-  ~pmi2_session() override { leave(); }
+  ~pmi2_session() override { finalize(); }
 
   [[nodiscard]] int rank() const noexcept override { return rank_; }
   [[nodiscard]] int size() const noexcept override { return size_; }
   [[nodiscard]] bool one_node() override;
   std::string from_rank_0(const std::string& text, int timeout_s) override;
   void abort(int code, std::string_view message) noexcept override;
-  void leave() noexcept override;
+  void finalize() noexcept override;
 
  private:
   using fields = std::map<std::string, std::string, std::less<>>;
   void say(std::string_view text) const;
   [[nodiscard]] std::string hear(std::size_t bytes) const;
-  fields ask(std::string_view command, std::string_view arguments, int timeout_s = 0);
+  fields request(std::string_view command, std::string_view arguments, int timeout_s = 0);
   void await_answer(int timeout_s) const;
   [[nodiscard]] int number(const fields& from, std::string_view name) const;
 

@@ -96,7 +96,7 @@ bool means_none(pmix_status_t outcome) {
          outcome == PMIX_ERR_UNREACH;
 }
 
-shared_question ask(const pmix_calls& pmix, const char* key, const std::string& set, int timeout_s) {
+shared_question query(const pmix_calls& pmix, const char* key, const std::string& set, int timeout_s) {
   const auto asked = std::make_shared<question>(key, set);
   auto share = std::make_unique<shared_question>(asked);
   std::unique_lock hold(asked->lock, std::defer_lock);
@@ -121,7 +121,7 @@ shared_question ask(const pmix_calls& pmix, const char* key, const std::string& 
 }  // namespace
 
 std::vector<std::string> pmix_session::process_sets(int timeout_s) const {
-  const auto asked = ask(pmix_, names_key, "", timeout_s);
+  const auto asked = query(pmix_, names_key, "", timeout_s);
   std::vector<std::string> names;
   for (std::size_t at = 0; at < asked->text.size();) {
     const std::size_t end = std::min(asked->text.find(',', at), asked->text.size());
@@ -132,7 +132,7 @@ std::vector<std::string> pmix_session::process_sets(int timeout_s) const {
 }
 
 std::vector<int> pmix_session::members_of(const std::string& set, int timeout_s) const {
-  const auto asked = ask(pmix_, members_key, set, timeout_s);
+  const auto asked = query(pmix_, members_key, set, timeout_s);
   std::vector<int> ranks;
   for (const pmix_proc_t& each : asked->processes) {
     if (std::strncmp(each.nspace, me_.nspace, PMIX_MAX_NSLEN) != 0)

@@ -35,7 +35,7 @@ enum class message : std::uint8_t {
   hello = 1,     ///< text magic, u32 rank, u32 size, 32 raw bytes Nc
   challenge,     ///< 32 raw bytes Ns
   proof,         ///< 32 raw bytes
-  welcome,       ///< 32 raw bytes
+  accepted,      ///< 32 raw bytes
   rejected,      ///< text reason
   ready,         ///< (empty)
   ask_late,      ///< (empty); also while the sender waits
@@ -50,7 +50,7 @@ enum class message : std::uint8_t {
   fence_failed,  ///< (empty)
   abort,         ///< u32 code, text message
   aborted,       ///< u32 rank, u32 code, text message
-  leave,         ///< (empty)
+  finalize,      ///< (empty)
   bye,           ///< (empty)
   report_death,  ///< u32 rank
   died,          ///< u32 rank

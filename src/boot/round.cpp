@@ -35,7 +35,7 @@ bool round::handle(int rank, const frame& received) {
     case message::put: return put(body_reader(received.body));
     case message::get: return get(rank, body_reader(received.body));
     case message::fence: fence(rank); break;
-    case message::leave: leave(rank); break;
+    case message::finalize: finalize(rank); break;
     case message::step: return begin_step(rank, body_reader(received.body));
     default: return false;
   }
@@ -90,7 +90,7 @@ void round::fence(int rank) {
   broadcast(bare_frame(message::fence_done));
 }
 
-void round::leave(int rank) {
+void round::finalize(int rank) {
   members_[index(rank)].state = rank_state::left;
   ++gone_;
   departures_.push_back(rank);

@@ -58,7 +58,7 @@ class round {
   bool put(body_reader body);
   bool get(int rank, body_reader body);
   void fence(int rank);
-  void leave(int rank);
+  void finalize(int rank);
   bool begin_step(int rank, body_reader body);
   [[nodiscard]] std::string late() const;
   void wake(int rank);

@@ -27,7 +27,7 @@ constexpr std::size_t strangers_beyond_size = 64;
 constexpr std::size_t out_bytes_max = std::size_t{8} << 20;  // a rank that does not read is not served
 constexpr std::chrono::milliseconds accept_pause{100};
 constexpr std::chrono::milliseconds departure_patience{200};
-constexpr int settle_reads_max = 256;         // more than a socket holds; what a dead rank has forked may go on sending
+constexpr int pending_reads_max = 256;        // more than a socket holds; what a dead rank has forked may go on sending
 constexpr std::size_t fixed_descriptors = 2;  // in `watched`, before the connections
 
 unique_fd make_event() {
@@ -194,12 +194,12 @@ bool server::read_from(connection& from) {
   return !from.doomed;
 }
 
-void server::settle(int rank) {
+void server::read_pending(int rank) {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& each : connections_) {
       if (each->rank != rank) continue;
-      int reads = settle_reads_max;
+      int reads = pending_reads_max;
       while (each->now == connection::phase::member && !each->doomed && read_from(*each) && --reads > 0) {}
     }
   }
@@ -220,15 +220,15 @@ void server::tell_departures() {
 
 void server::drop_doomed() {
   // A death can doom further connections, never fewer: repeat until all that are doomed have left the round.
-  for (bool again = true; again;) {
-    again = false;
+  for (bool repeat = true; repeat;) {
+    repeat = false;
     for (const auto& each : connections_) {
       if (!each->doomed || each->now != connection::phase::member) continue;
       const int rank = each->rank;
       flush(*each);
       unseat(*each);
       death_of(rank);
-      again = true;
+      repeat = true;
     }
   }
   std::erase_if(connections_, [](const auto& each) { return each->doomed; });

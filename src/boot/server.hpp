@@ -65,7 +65,7 @@ class server {
   void stop();
 
   /// Takes in what `rank`, which has ended, had still sent.
-  void settle(int rank);
+  void read_pending(int rank);
   /// `rank` has ended. If it did not leave, that is a death and all others are told.
   void mark_dead(int rank);
   [[nodiscard]] rank_state state(int rank) const;

@@ -77,7 +77,7 @@ void server::admit(connection& newcomer) {
   newcomer.round_number = number;
   newcomer.now = connection::phase::member;
   newcomer.in.set_frame_bytes_max(member_frame_bytes_max);
-  newcomer.out += frame_writer(message::welcome).raw(bytes_of(prove(key_, prover::server, newcomer.seen))).finish();
+  newcomer.out += frame_writer(message::accepted).raw(bytes_of(prove(key_, prover::server, newcomer.seen))).finish();
   seated.members[newcomer.seen.rank] = &newcomer;
   seated.logic.join(rank);
 }
@@ -103,7 +103,7 @@ void server::on_member_frame(connection& from, const frame& received) {
     from.doomed = true;
     return;
   }
-  if (received.type == message::leave) {
+  if (received.type == message::finalize) {
     ++next_round_[static_cast<std::size_t>(from.rank)];
     unseat(from);
   }

@@ -43,7 +43,7 @@ class bulk_order {
   void join_receives(int peer, bulk_turn& turn) { join(queues_of(peer).receives, turn); }
   void join_sends(int peer, bulk_turn& turn) { join(queues_of(peer).sends, turn); }
   /// Removes the transfer from its queue, if it is in one. Operations that it has posted continue.
-  static void leave(bulk_turn& turn) noexcept { turn.in_queue.unlink(); }
+  static void remove(bulk_turn& turn) noexcept { turn.in_queue.unlink(); }
   /// Lets the first transfers of the queues post, then those after them. Called after a join, or when a wait has ended.
   void pump(int peer) { pump(queues_of(peer)); }
 

@@ -42,7 +42,7 @@ class call_scope {
   }
   ~call_scope() {
     if (around_ != nullptr) [[unlikely]]
-      around_->leave();
+      around_->exit();
     if (trace_ != nullptr) [[unlikely]]
       end();
   }

@@ -87,7 +87,7 @@ unsigned context::make_progress() noexcept {
   if (accounts_) [[unlikely]] {
     guard.unlock();
     around_.charge(cost_kind::poll, found);
-    around_.settle();
+    around_.pass_charged_time();
   }
   if (stepping_.load(std::memory_order_relaxed)) [[unlikely]] {
     if (guard.owns_lock()) guard.unlock();

@@ -62,7 +62,7 @@ enum class message : std::uint16_t {
   announce,                      ///< an envelope whose data wait for a receive
   rendezvous,                    ///< between the two sides of a rendezvous
   request,                       ///< a receive's buffer for the data of an announced message
-  ask,                           ///< a receive's buffer for a message that has not been announced
+  early_request,                 ///< a receive's buffer for a message that has not been announced
   stream,                        ///< data of a rendezvous without RDMA
   credit,                        ///< memory for unexpected messages has been released
   bulk,                          ///< a transfer over the fabric's bulk channel
@@ -389,7 +389,7 @@ class context final : public fabric::sink, public fabric::directory {
     guard.unlock();
     status s = status::retry_queue_full;
     const auto posted = [&]() noexcept {
-      const std::lock_guard again(lock_);
+      const std::lock_guard relock(lock_);
       s = post();
       return s != status::retry_queue_full;
     };

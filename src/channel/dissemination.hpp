@@ -118,13 +118,13 @@ class dissemination {
       }
       if (far && board_ != nullptr) begin(mine);
     }
-    const auto lost = [&]() noexcept {
+    const auto gone = [&]() noexcept {
       const status judged = failed();
       if (judged != status::done || !ctx_.gone(from)) return judged;
       ctx_.set_last_failed(from);
       return status::peer_failed;
     };
-    const status s = ctx_.wait({.until = ready, .fails_if = lost});
+    const status s = ctx_.wait({.until = ready, .fails_if = gone});
     if (far && board_ != nullptr) end(mine);
     return s;
   }

@@ -34,7 +34,7 @@ class mailbox {
   /// Waits for the message. `peer_failed` by `failed`, `bad_size` as above.
   template <class Failed>
   status receive(const address& from, std::span<std::byte> data, Failed&& failed) noexcept {
-    const auto lost = [&]() noexcept {
+    const auto gone = [&]() noexcept {
       const status s = failed();
       if (s != status::done || !ctx_.gone(from.source)) return s;
       ctx_.set_last_failed(from.source);
@@ -43,7 +43,7 @@ class mailbox {
     status taken = take_soon(from, data);
     if (taken != status::not_yet) return taken;
     const auto there = [&]() noexcept { return (taken = take(from, data)) != status::not_yet; };
-    const status waited = ctx_.wait({.until = there, .fails_if = lost});
+    const status waited = ctx_.wait({.until = there, .fails_if = gone});
     return waited == status::done ? taken : waited;
   }
 

@@ -82,8 +82,9 @@ class node_barrier {
       word_of(*mine_).publish(round);
       ring_all();
       word64& theirs = word_of(*other_);
-      const auto come = [&]() noexcept { return theirs.load() >= round; };
-      return settle(come() ? status::done : ctx.wait({.until = come, .fails_if = failed, .woken_by = wakes::memory}));
+      const auto arrived = [&]() noexcept { return theirs.load() >= round; };
+      return finish(arrived() ? status::done
+                              : ctx.wait({.until = arrived, .fails_if = failed, .woken_by = wakes::memory}));
     }
     const std::uint64_t missing = round * size_ - (first_->arrival.fetch_add(1) + 1);
     if (missing == 0) {
@@ -93,11 +94,11 @@ class node_barrier {
     }
     const auto released = [&]() noexcept { return first_->release.load() >= round; };
     if (spin_for_last_.met(missing, ctx.cores(), released)) return status::done;
-    return settle(ctx.wait({.until = released, .fails_if = failed, .woken_by = wakes::memory}));
+    return finish(ctx.wait({.until = released, .fails_if = failed, .woken_by = wakes::memory}));
   }
 
  private:
-  status settle(status s) noexcept {
+  status finish(status s) noexcept {
     if (s != status::done) [[unlikely]]
       broken_ = true;
     return s;

@@ -108,7 +108,7 @@ unsigned machine::on_duty(void* self) noexcept {
   running& r = me.work_.front();
   RMA_ASSERT(r.working && !r.over());
   me.remove_work(r);
-  (void)r.work();
+  (void)r.do_local_work();
   return 1;
 }
 

@@ -97,9 +97,9 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
     return static_cast<std::int64_t>((seen | digest_mask) - (turn << digest_bits)) >= 0;
   };
   if (!reached()) {
-    const auto come = [&]() noexcept { return reached() || told_->load(std::memory_order_relaxed); };
+    const auto arrived = [&]() noexcept { return reached() || told_->load(std::memory_order_relaxed); };
     const status s = team_.rt->ctx->wait(
-        {.until = come, .fails_if = [this]() noexcept { return team_.gone_member(); }, .woken_by = wakes::memory});
+        {.until = arrived, .fails_if = [this]() noexcept { return team_.gone_member(); }, .woken_by = wakes::memory});
     if (s != status::done) return s;
     if (!reached()) return status::bad_argument;  // a member has reported a failure
   }
@@ -162,8 +162,8 @@ status memory_collectives::next_slot() noexcept {
 }
 
 status memory_collectives::run(const collective_call& c, std::uint64_t number, way how,
-                               const std::atomic<bool>& told) noexcept {
-  told_ = &told;
+                               const std::atomic<bool>& reported) noexcept {
+  told_ = &reported;
   number_ = number;
   RMA_ASSERT(c.what == collective::allreduce || (c.root >= 0 && c.root < team_.size));
   other_ = failed_at_ = -1;

@@ -51,9 +51,9 @@ class memory_collectives {
 
   explicit memory_collectives(team_core& team);
 
-  /// Runs a broadcast, reduce or allreduce. `number` is that of this collective among the team's. `told` becomes true
-  /// when another member has reported a failure of it, whatever this member waits for.
-  status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& told) noexcept;
+  /// Runs a broadcast, reduce or allreduce. `number` is that of this collective among the team's. `reported` becomes
+  /// true when another member has reported a failure of it, whatever this member waits for.
+  status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& reported) noexcept;
 
   /// The form that the last call has had, that of its first chunk.
   [[nodiscard]] std::string_view form() const noexcept;

@@ -58,12 +58,12 @@ bool memory_collectives::tree_fits(const collective_call& c) const noexcept {
 status memory_collectives::combine_in_group(const collective_call& c, std::size_t bytes) noexcept {
   RMA_ASSERT(bytes <= slot_bytes_);
   const auto& group = groups_[own_group_];
-  const std::uint64_t come = turn_;
+  const std::uint64_t turn = turn_;
   ++turn_;
   if (team_.rank != group.front()) return status::done;
   for (const int r : group) {
     if (r == team_.rank) continue;
-    if (const status s = wait_for(r, come); s != status::done) return s;
+    if (const status s = wait_for(r, turn); s != status::done) return s;
   }
   if (group.size() > 1) {
     const auto operand = [&](int i) noexcept { return slot(group[static_cast<std::size_t>(i)]); };
@@ -147,7 +147,7 @@ status memory_collectives::allreduce_by_tree(const collective_call& c, std::size
   if (const status s = next_slot(); s != status::done) return s;
   load_operand(slot(team_.rank), c, offset, bytes);
   publish();
-  const std::uint64_t come = turn_;
+  const std::uint64_t turn = turn_;
   constexpr int root = 0;
   if (const status s = combine_in_group(c, bytes); s != status::done) return s;
   if (team_.rank == root) {
@@ -159,7 +159,7 @@ status memory_collectives::allreduce_by_tree(const collective_call& c, std::size
   if (const status s = pass_down(root, bytes); s != status::done) return s;
   store_result(c, slot(giver_of(root)), offset, bytes);
   note_use();
-  seen_ = come;
+  seen_ = turn;
   return status::done;
 }
 

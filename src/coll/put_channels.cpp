@@ -22,7 +22,7 @@ constexpr std::size_t slot_bytes_many =
 constexpr int members_few = 64;
 constexpr std::size_t slot_bytes_least = 256;
 constexpr std::size_t chunk_bytes = std::size_t{1} << 20;
-constexpr std::uint16_t untold_max = put_lanes * put_slots / 2;
+constexpr std::uint16_t unreported_max = put_lanes * put_slots / 2;
 
 // An immediate: the number of the channel, the lane, the low bits of the put's number in it.
 constexpr unsigned number_bits = 8;
@@ -41,7 +41,7 @@ std::size_t landing_bytes(std::size_t slot_bytes) noexcept { return put_lanes * 
 
 /// Between the two members of a channel.
 struct put_channels::notice {
-  enum class step : std::uint32_t { ask, grant, credits, data, count_ };
+  enum class step : std::uint32_t { request, grant, credits, data, count_ };
   std::uint64_t team;
   std::uint64_t address;
   std::uint64_t key;
@@ -117,8 +117,8 @@ void put_channels::fill(put_channel& c, std::size_t lane, send_operation& op) no
   put_channel::write& w = l.writes[l.filled % put_slots];
   put_head head{c.team, op.context, op.bytes, op.tag, 0, {}};
   head.piece_bytes = static_cast<std::uint32_t>(std::min(op.bytes - op.moved, c.piece_bytes_max));
-  for (std::size_t i = 0; i < put_lanes; ++i) head.freed[i] = c.in[i].told = c.in[i].taken;
-  c.untold = 0;
+  for (std::size_t i = 0; i < put_lanes; ++i) head.freed[i] = c.in[i].reported = c.in[i].taken;
+  c.unreported = 0;
   std::byte* const at = c.copies + slot_of(lane, l.filled) * c.slot_bytes;
   std::memcpy(at, &head, sizeof head);
   if (head.piece_bytes != 0)
@@ -262,15 +262,16 @@ bool put_channels::take(put_channel& c, std::size_t lane, receive_operation& op)
 void put_channels::free_slot(put_channel& c, std::size_t lane) noexcept {
   put_channel::lane_in& l = c.in[lane];
   l.arrived[l.taken++ % put_slots] = false;
-  ++c.untold;
-  if (static_cast<std::uint16_t>(l.taken - l.told) >= put_slots / 2 || c.untold >= untold_max) tell_credits(c);
+  ++c.unreported;
+  if (static_cast<std::uint16_t>(l.taken - l.reported) >= put_slots / 2 || c.unreported >= unreported_max)
+    send_credits(c);
 }
 
-void put_channels::tell_credits(put_channel& c) noexcept {
+void put_channels::send_credits(put_channel& c) noexcept {
   notice n{};
   n.what = notice::step::credits;
-  for (std::size_t i = 0; i < put_lanes; ++i) n.freed[i] = c.in[i].told = c.in[i].taken;
-  c.untold = 0;
+  for (std::size_t i = 0; i < put_lanes; ++i) n.freed[i] = c.in[i].reported = c.in[i].taken;
+  c.unreported = 0;
   send_notice(c, n);
 }
 
@@ -313,10 +314,10 @@ void put_channels::send_notice(const put_channel& c, notice& n, std::span<const 
   ctx_.send_record(c.world_rank, message::put_channel, n, data);
 }
 
-void put_channels::ask(put_channel& c) noexcept {
+void put_channels::request(put_channel& c) noexcept {
   c.asked = true;
   notice n{};
-  n.what = notice::step::ask;
+  n.what = notice::step::request;
   send_notice(c, n);
 }
 
@@ -332,7 +333,7 @@ void put_channels::on_notice(void* self, int source, std::span<const std::byte> 
     return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   if (team_state* const team = me.owner_.team(n.team); team != nullptr) {
     me.take_notice(*team, source, n, payload.subspan(sizeof n));
-  } else if (n.what == notice::step::ask && me.early_.size() < early_max) {
+  } else if (n.what == notice::step::request && me.early_.size() < early_max) {
     me.early_.push_back({source, n});
   }
 }
@@ -358,7 +359,7 @@ void put_channels::take_notice(team_state& team, int source, const notice& n,
   if (!valid) return ctx_.reject_malformed(source, kind, sizeof n, malformed_reason::wrong_contents);
   put_channel& c = team.puts().channel(static_cast<int>(n.member));
   switch (n.what) {
-    case notice::step::ask: return grant(c, team.team().size);
+    case notice::step::request: return grant(c, team.team().size);
     case notice::step::grant: return take_grant(c, n);
     case notice::step::data: return take_data(c, n, data);
     default: return take_credits(c, n.freed);

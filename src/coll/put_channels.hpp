@@ -96,7 +96,7 @@ struct put_channel {
   struct lane_in {
     message_operation::list awaited;  ///< receives
     std::uint16_t taken = 0;          ///< totals, of slots
-    std::uint16_t told = 0;           ///< ... as the sender knows
+    std::uint16_t reported = 0;       ///< ... as the sender knows
     std::array<bool, put_slots> arrived{};
   };
 
@@ -118,7 +118,7 @@ struct put_channel {
   std::array<lane_out, put_lanes> out;
   // Receiving.
   landing in_memory;
-  std::uint16_t untold = 0;
+  std::uint16_t unreported = 0;
   std::array<lane_in, put_lanes> in;
 
   [[nodiscard]] bool writes_pending() const noexcept;
@@ -141,7 +141,7 @@ class team_puts {
   void withdraw(message_operation& op, status why) noexcept;
   /// True if the collective may begin; else it does when those before it in its lane have ended.
   [[nodiscard]] bool enter(running& r) noexcept;
-  void leave(running& r) noexcept;
+  void remove(running& r) noexcept;
   /// Finds a put of that collective which no receive waits for: because the member that sent it has made another call.
   /// Returns the member, or -1.
   [[nodiscard]] int find_stray(running& r, put_head& found) const noexcept;
@@ -199,7 +199,7 @@ class put_channels {
   void advance_lane(put_channel& c, std::size_t lane) noexcept;
   void fill(put_channel& c, std::size_t lane, send_operation& op) noexcept;
   status post(put_channel& c, put_channel::write& w) noexcept;
-  void ask(put_channel& c) noexcept;
+  void request(put_channel& c) noexcept;
   void take_credits(put_channel& c, const std::array<std::uint16_t, put_lanes>& freed) noexcept;
   static void on_write(fabric::completion& self, status result, std::uint64_t bytes) noexcept;
   static unsigned on_duty(void* self) noexcept;
@@ -207,7 +207,7 @@ class put_channels {
   // Receiving.
   bool take(put_channel& c, std::size_t lane, receive_operation& op) noexcept;
   void free_slot(put_channel& c, std::size_t lane) noexcept;
-  void tell_credits(put_channel& c) noexcept;
+  void send_credits(put_channel& c) noexcept;
   static void on_immediate(void* self, int source, std::uint32_t value) noexcept;
   void arrive(put_channel& c, std::size_t lane, std::uint8_t number) noexcept;
   // Notices.

@@ -378,7 +378,7 @@ bool running::move_layout(std::size_t& budget, bool pack_it) noexcept {
   return true;
 }
 
-bool running::work() noexcept {
+bool running::do_local_work() noexcept {
   run(turn_bytes);
   return working;
 }
@@ -392,7 +392,7 @@ void running::finish(status result) noexcept {
   team_state& team = *team_;
   phase_ = phase::over;
   if (working) team.all().remove_work(*this);
-  if (plan_.by_puts) team.puts().leave(*this);
+  if (plan_.by_puts) team.puts().remove(*this);
   team.ended(*this);
   state_.store(result, std::memory_order_release);
   if (!awaited_ && node_ == nullptr) team.give_back(*this);

@@ -45,7 +45,7 @@ class running final : public awaited {
   void start(std::uint64_t turn) noexcept;
   [[nodiscard]] collective_call& call() noexcept { return call_; }
   /// Runs the next turn of local work. Returns true if there is more.
-  bool work() noexcept;
+  bool do_local_work() noexcept;
   /// Ends it with a failure; pending messages are withdrawn.
   void fail(status why) noexcept;
   /// The world ranks of its pending messages.

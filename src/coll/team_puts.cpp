@@ -55,7 +55,7 @@ status team_puts::send(send_operation& op, int to) noexcept {
     }
   }
   c.out[lane].waiting.push_back(op);
-  if (!c.granted && !c.asked) all_.ask(c);
+  if (!c.granted && !c.asked) all_.request(c);
   return status::posted;
 }
 
@@ -89,7 +89,7 @@ bool team_puts::enter(running& r) noexcept {
 }
 
 // The next one begins with the next round of progress: many that are complete at once would nest here.
-void team_puts::leave(running& r) noexcept {
+void team_puts::remove(running& r) noexcept {
   if (!std::exchange(r.laned, false)) return;
   running_list& lane = lanes_[lane_of(r.turn())];
   const bool ran = &lane.front() == &r;

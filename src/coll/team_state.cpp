@@ -313,8 +313,8 @@ std::string team_state::why(std::uint64_t turn) const {
   const auto at = failures_.find(turn);
   if (at == failures_.end()) return {};
   const failure& f = at->second;
-  const auto place = places_.find(turn);
-  return place == places_.end() ? f.text : f.text + "; " + place->second;
+  const auto found = places_.find(turn);
+  return found == places_.end() ? f.text : f.text + "; " + found->second;
 }
 
 }  // namespace rma::detail::coll

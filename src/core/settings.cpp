@@ -368,13 +368,13 @@ settings::settings(const Config& config) : from_rank_0_(config.from_rank_0), one
 
 // A launcher's rank, unless somebody else has said what it is. PMI-2 has to be asked for: MPI may be using it.
 void settings::take_launcher() {
-  const auto told = [&](knob k) { return sources_[static_cast<std::size_t>(k)] != source::initial; };
+  const auto is_set = [&](knob k) { return sources_[static_cast<std::size_t>(k)] != source::initial; };
   const bool by_pmix = std::getenv("PMIX_NAMESPACE") != nullptr && std::getenv("PMIX_RANK") != nullptr;
-  if (by_pmix && !told(knob::boot) && !told(knob::rank) && !told(knob::size))
+  if (by_pmix && !is_set(knob::boot) && !is_set(knob::rank) && !is_set(knob::size))
     set(static_cast<std::size_t>(knob::boot), "pmix", source::environment);
   const char* const name = is(knob::boot, "pmix") ? "PMIX_RANK" : "PMI_RANK";
   const char* const rank = std::getenv(name);
-  if (rank != nullptr && !told(knob::rank) && (is(knob::boot, "pmix") || is(knob::boot, "pmi2")))
+  if (rank != nullptr && !is_set(knob::rank) && (is(knob::boot, "pmix") || is(knob::boot, "pmi2")))
     set(static_cast<std::size_t>(knob::rank), rank, source::environment);
 }
 

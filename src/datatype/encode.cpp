@@ -135,7 +135,7 @@ status read_layout(reader& in, Layout& layout) {
   status s = make::make_block(made, block);
   for (std::size_t k = depth; k-- > 0 && s == status::done;) {
     parsed_level& level = levels[k];
-    s = level.listed ? make::place(made, std::move(level.entries), level.stride)
+    s = level.listed ? make::set_entries(made, std::move(level.entries), level.stride)
                      : make::repeat(made, level.count, level.stride);
   }
   if (s == status::done) s = make::shift(made, offset);

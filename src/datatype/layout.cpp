@@ -65,7 +65,7 @@ Layout placed(const Layout& inner, std::span<const std::ptrdiff_t> offsets, Leng
   }
   Layout made = inner;
   if (entries.empty()) return {};
-  require(internals::place(made, std::move(entries), as_signed(inner.extent(), "indexed")), "indexed");
+  require(internals::set_entries(made, std::move(entries), as_signed(inner.extent(), "indexed")), "indexed");
   std::ptrdiff_t extent = 0;
   if (__builtin_sub_overflow(end, least, &extent)) reject("indexed", too_large_text);
   internals::set_extent(made, plus(least, inner.extent_lower(), "indexed"), static_cast<std::size_t>(extent));
@@ -212,11 +212,11 @@ Layout Layout::structure(std::span<const Part> parts) {
   if (alike) {
     for (const Part& part : parts) entries.push_back({part.offset, part.count});
     made = first->layout;
-    require(internals::place(made, std::move(entries), as_signed(made.extent(), "structure")), "structure");
+    require(internals::set_entries(made, std::move(entries), as_signed(made.extent(), "structure")), "structure");
   } else {
     for (const Part& part : parts) append_blocks(entries, part);
     require(internals::make_block(made, 1), "structure");
-    require(internals::place(made, std::move(entries), 1), "structure");
+    require(internals::set_entries(made, std::move(entries), 1), "structure");
   }
   internals::set_extent(made, least, static_cast<std::size_t>(extent));
   return made;

@@ -57,7 +57,7 @@ struct layout_internals {
   static status repeat(Layout& layout, std::size_t count, std::ptrdiff_t stride);
   /// Places copies at each entry (offset, copies in `first`), `step` bytes apart within an entry. Sets all but the
   /// extent.
-  static status place(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step);
+  static status set_entries(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step);
   static status shift(Layout& layout, std::ptrdiff_t by) noexcept;
   /// Makes it one block of that many bytes at offset 0.
   static status make_block(Layout& layout, std::size_t bytes) noexcept {

@@ -68,11 +68,11 @@ template <class By, asked Asked>
     }
     const piece* const source = reinterpret_cast<const piece*>(from);
     const piece a = source[0], b = source[1], c = source[2], d = source[3];
-    piece* const place = reinterpret_cast<piece*>(to);
-    place[0] = a;
-    place[1] = b;
-    place[2] = c;
-    place[3] = d;
+    piece* const line = reinterpret_cast<piece*>(to);
+    line[0] = a;
+    line[1] = b;
+    line[2] = c;
+    line[3] = d;
   }
   *reinterpret_cast<piece*>(begin) = first;
   piece* const rest = reinterpret_cast<piece*>(end);

@@ -201,7 +201,7 @@ status layout_internals::repeat(Layout& layout, std::size_t count, std::ptrdiff_
   return adopt(layout, std::move(node));
 }
 
-status layout_internals::place(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step) {
+status layout_internals::set_entries(Layout& layout, std::vector<list_entry> entries, std::ptrdiff_t step) {
   if (layout.is_contiguous() && single_copies(entries)) step = static_cast<std::ptrdiff_t>(layout.bytes_);
   const bool dense = layout.is_contiguous() && step == static_cast<std::ptrdiff_t>(layout.bytes_);
   if (join(entries, step) != status::done) return status::bad_size;

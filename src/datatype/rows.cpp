@@ -79,12 +79,12 @@ template <std::size_t Lanes>
   const piece* from = reinterpret_cast<const piece*>(src + to_line);
   for (piece* to = reinterpret_cast<piece*>(dst + to_line); to < last; to += 2, from += 2) {
     const std::byte* source = reinterpret_cast<const std::byte*>(from) + ahead_bytes;
-    const std::byte* place = reinterpret_cast<const std::byte*>(to) + ahead_bytes;
-    if (place >= end) place = next_dst + (place - end);
+    const std::byte* ahead = reinterpret_cast<const std::byte*>(to) + ahead_bytes;
+    if (ahead >= end) ahead = next_dst + (ahead - end);
     __builtin_prefetch(source);
     __builtin_prefetch(source + sizeof(piece));
-    __builtin_prefetch(place, 1);
-    __builtin_prefetch(place + sizeof(piece), 1);
+    __builtin_prefetch(ahead, 1);
+    __builtin_prefetch(ahead + sizeof(piece), 1);
     const piece a = from[0], b = from[1];
     to[0] = a;
     to[1] = b;

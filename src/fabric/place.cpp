@@ -108,21 +108,21 @@ std::unique_ptr<network> start_tcp(const settings& s, const boot::client& boot, 
 
 /// Whether all ranks say so. As in `survey`, rank 0 asks everybody, and the others rank 0.
 bool all_agree(boot::client& boot, std::string_view on_what, bool mine) {
-  const auto told = [&](const status s) {
+  const auto note = [&](const status s) {
     if (!ok(s)) raise_job_ended(boot, s);
   };
-  told(boot.put(fmt::format("{}/{}", on_what, boot.rank()), mine ? "yes" : "no"));
+  note(boot.put(fmt::format("{}/{}", on_what, boot.rank()), mine ? "yes" : "no"));
   std::string all = mine ? "yes" : "no";
   if (boot.rank() != 0) {
-    told(boot.get(on_what, all));
+    note(boot.get(on_what, all));
     return all == "yes";
   }
   for (int r = 1; r < boot.size(); ++r) {
     std::string theirs;
-    told(boot.get(fmt::format("{}/{}", on_what, r), theirs));
+    note(boot.get(fmt::format("{}/{}", on_what, r), theirs));
     if (theirs != "yes") all = "no";
   }
-  told(boot.put(on_what, all));
+  note(boot.put(on_what, all));
   return all == "yes";
 }
 

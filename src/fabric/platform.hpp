@@ -87,14 +87,14 @@ class platform {
   [[nodiscard]] virtual bool keeps_accounts() const noexcept { return false; }
   /// True if ranks are fibers of one process, whose threads must not block.
   [[nodiscard]] virtual bool is_simulated() const noexcept { return false; }
-  /// Charges this rank for work of its processor. Time passes at `settle` or at the next wait.
+  /// Charges this rank for work of its processor. Time passes at `pass_charged_time` or at the next wait.
   virtual void charge(cost_kind, std::uint64_t /*bytes*/) noexcept {}
   /// Lets the time pass that this rank was charged. Not under the progress lock.
-  virtual void settle() noexcept {}
+  virtual void pass_charged_time() noexcept {}
   /// Notes the public call in which the program is (the text must live on), until it returns: then time passes, so that
   /// a program that repeats calls sees the effects of other ranks.
   virtual void enter(std::string_view /*call*/, int /*target*/) noexcept {}
-  virtual void leave() noexcept {}
+  virtual void exit() noexcept {}
 };
 
 }  // namespace rma::detail

@@ -16,7 +16,7 @@ status guarded(Issue&& issue) noexcept {
   }
 }
 
-status put_layouts(window& w, const origin_buffer& from, const extent_of_data& here, const place& to,
+status put_layouts(window& w, const origin_buffer& from, const extent_of_data& here, const target_range& to,
                    const extent_of_data& there, Request* request) noexcept {
   return guarded([&] {
     const auto* const data = static_cast<const std::byte*>(from.address);
@@ -28,7 +28,7 @@ status put_layouts(window& w, const origin_buffer& from, const extent_of_data& h
   });
 }
 
-status get_layouts(window& w, const result_buffer& to, const extent_of_data& here, const place& from,
+status get_layouts(window& w, const result_buffer& to, const extent_of_data& here, const target_range& from,
                    const extent_of_data& there, Request* request) noexcept {
   return guarded([&] {
     auto* const data = static_cast<std::byte*>(to.address);
@@ -62,7 +62,7 @@ Layout elements_of(const extent_of_data& data) { return elements_of(*data.type, 
 
 }  // namespace
 
-status put(window& w, const origin_buffer& from, const place& to, Request* request) noexcept {
+status put(window& w, const origin_buffer& from, const target_range& to, Request* request) noexcept {
   if (to.target == MPI_PROC_NULL) return status::done;
   extent_of_data here;
   extent_of_data there;
@@ -76,7 +76,7 @@ status put(window& w, const origin_buffer& from, const place& to, Request* reque
   return request != nullptr ? w.memory.try_rput(data, to.target, at, *request) : w.memory.try_put(data, to.target, at);
 }
 
-status get(window& w, const result_buffer& to, const place& from, Request* request) noexcept {
+status get(window& w, const result_buffer& to, const target_range& from, Request* request) noexcept {
   if (from.target == MPI_PROC_NULL) return status::done;
   extent_of_data here;
   extent_of_data there;
@@ -91,7 +91,7 @@ status get(window& w, const result_buffer& to, const place& from, Request* reque
                             : w.memory.try_get(room, from.target, at);
 }
 
-status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op op, Request* request) noexcept {
+status accumulate(window& w, const origin_buffer& from, const target_range& to, MPI_Op op, Request* request) noexcept {
   if (to.target == MPI_PROC_NULL) return status::done;
   extent_of_data here;
   extent_of_data there;
@@ -110,8 +110,8 @@ status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op 
   });
 }
 
-status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const place& to, MPI_Op op,
-                      Request* request) noexcept {
+status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const target_range& to,
+                      MPI_Op op, Request* request) noexcept {
   if (to.target == MPI_PROC_NULL) return status::done;
   extent_of_data here;
   extent_of_data old;
@@ -139,26 +139,26 @@ status get_accumulate(window& w, const origin_buffer& from, const result_buffer&
 namespace {
 
 /// True if both sides are contiguous elements of one type, as in most operations; `data` describes them.
-bool are_plain(MPI_Count count, MPI_Datatype type, const place& there, extent_of_data& data) noexcept {
+bool are_plain(MPI_Count count, MPI_Datatype type, const target_range& there, extent_of_data& data) noexcept {
   return type == there.type && count == there.count && there.target != MPI_PROC_NULL &&
          ok(describe(count, type, data)) && data.type->dense;
 }
 
-inline status put_now(window& w, const origin_buffer& from, const place& to) noexcept {
+inline status put_now(window& w, const origin_buffer& from, const target_range& to) noexcept {
   extent_of_data data;
   if (!are_plain(from.count, from.type, to, data)) return put(w, from, to, nullptr);
   const std::uint64_t at = w.offset(to.target, to.displacement);
   return w.memory.try_put(std::span(static_cast<const std::byte*>(from.address), data.bytes()), to.target, at);
 }
 
-inline status get_now(window& w, const result_buffer& to, const place& from) noexcept {
+inline status get_now(window& w, const result_buffer& to, const target_range& from) noexcept {
   extent_of_data data;
   if (!are_plain(to.count, to.type, from, data)) return get(w, to, from, nullptr);
   const std::uint64_t at = w.offset(from.target, from.displacement);
   return w.memory.try_get(std::span(static_cast<std::byte*>(to.address), data.bytes()), from.target, at);
 }
 
-inline status accumulate_now(window& w, const origin_buffer& from, const place& to, MPI_Op op) noexcept {
+inline status accumulate_now(window& w, const origin_buffer& from, const target_range& to, MPI_Op op) noexcept {
   extent_of_data data;
   native_update native;
   if (!are_plain(from.count, from.type, to, data) || !ok(choose(data, op, native)))

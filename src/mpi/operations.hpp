@@ -19,7 +19,7 @@ using origin_buffer = buffer_of<const void*>;
 using result_buffer = buffer_of<void*>;
 
 /// A location in a window.
-struct place {
+struct target_range {
   int target;
   MPI_Aint displacement;
   MPI_Count count;
@@ -41,10 +41,10 @@ inline status describe(MPI_Count count, MPI_Datatype type, extent_of_data& made)
   return made.type != nullptr ? status::done : status::bad_type;
 }
 
-status put(window& w, const origin_buffer& from, const place& to, Request* request) noexcept;
-status get(window& w, const result_buffer& to, const place& from, Request* request) noexcept;
-status accumulate(window& w, const origin_buffer& from, const place& to, MPI_Op op, Request* request) noexcept;
-status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const place& to, MPI_Op op,
-                      Request* request) noexcept;
+status put(window& w, const origin_buffer& from, const target_range& to, Request* request) noexcept;
+status get(window& w, const result_buffer& to, const target_range& from, Request* request) noexcept;
+status accumulate(window& w, const origin_buffer& from, const target_range& to, MPI_Op op, Request* request) noexcept;
+status get_accumulate(window& w, const origin_buffer& from, const result_buffer& result, const target_range& to,
+                      MPI_Op op, Request* request) noexcept;
 
 }  // namespace rma::mpi

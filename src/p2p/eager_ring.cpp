@@ -222,9 +222,9 @@ unsigned messenger::poll_rings() noexcept {
     std::size_t at = first + i;
     if (at >= rings_in_.size()) at -= rings_in_.size();
     peer& p = *rings_in_[at];
-    const unsigned come = poll_ring(p);
-    found += come;
-    if (come == 0 || ring_order_ != ring_order::priority || at == 0) continue;
+    const unsigned arrivals = poll_ring(p);
+    found += arrivals;
+    if (arrivals == 0 || ring_order_ != ring_order::priority || at == 0) continue;
     if (p.ring_traffic > rings_in_[at - 1]->ring_traffic) std::swap(rings_in_[at], rings_in_[at - 1]);
   }
   if (++ring_turn_ >= rings_in_.size()) ring_turn_ = 0;

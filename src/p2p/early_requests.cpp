@@ -54,7 +54,7 @@ void messenger::consider_asking(receive_operation* op) noexcept {
                          static_cast<std::uint32_t>(op->kind), static_cast<std::uint32_t>(op->last)}};
   report_step();
   ctx_.count(counter::rendezvous_messages);
-  ctx_.send_record(op->peer, message::ask, r);
+  ctx_.send_record(op->peer, message::early_request, r);
   report_step();
 }
 
@@ -88,7 +88,7 @@ void messenger::recall_request(receive_operation& op) noexcept {
   if (op.state == message_state::posted || op.has_asked) {
     const early_request r{{op.context, op.tag, 0, 0},
                           {0, op.id, 0, 0, 0, static_cast<std::uint32_t>(rendezvous_kind::count_), 0}};
-    return ctx_.send_record(op.with, message::ask, r);
+    return ctx_.send_record(op.with, message::early_request, r);
   }
   tell(op.with, op.peer_id, op.id, rendezvous_step::gone);
 }
@@ -201,11 +201,11 @@ void messenger::drop_requests(int source) noexcept {
   }
 }
 
-void messenger::on_ask(void* self, int source, std::span<const std::byte> payload) noexcept {
+void messenger::on_early_request(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
   early_request r;
   if (payload.size() != sizeof r)
-    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::ask), payload.size(),
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::early_request), payload.size(),
                                     malformed_reason::wrong_length);
   std::memcpy(&r, payload.data(), sizeof r);
   peer& p = me.peer_of(source);
@@ -219,7 +219,7 @@ void messenger::on_ask(void* self, int source, std::span<const std::byte> payloa
   }
   if (r.where.kind > static_cast<std::uint32_t>(rendezvous_kind::count_) ||
       !rendezvous_of(static_cast<rendezvous_kind>(r.where.kind)).writes)
-    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::ask), payload.size(),
+    return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::early_request), payload.size(),
                                     malformed_reason::wrong_contents);
   const std::uint16_t seen = r.of.sequence;
   const match_key key{r.of.context, source, r.of.tag};
@@ -288,19 +288,19 @@ void messenger::before_sleep(void* self) noexcept {
 // ended.
 void messenger::on_unknown(int source, const rendezvous_message& m) noexcept {
   if (m.step != rendezvous_step::tell_end) return;  // withdrawn, or complete
-  bool told = false;
+  bool notified = false;
   ids_.for_each([&](message_operation& op) {
     if (op.peer_id != m.from || op.with != source || op.moving == nullptr) return;
-    op.wants_word = told = true;
+    op.wants_word = notified = true;
   });
   requests_.for_each([&](match_entry& e) {
     auto& entry = static_cast<early_entry&>(e);
     if (e.key.source != source || entry.where.receive != m.from) return;
-    entry.wants_word = told = true;
+    entry.wants_word = notified = true;
   });
   // Its message may be on its way through the ring, which the reply cannot overtake: the receiver will see what
   // arrives.
-  if (!told) tell(source, m.from, 0, rendezvous_step::look);
+  if (!notified) tell(source, m.from, 0, rendezvous_step::look);
 }
 
 }  // namespace rma::detail

@@ -135,7 +135,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   const bool streams = r.kind == static_cast<std::uint32_t>(rendezvous_kind::stream);
   if (streams && op->pieces != nullptr &&
       op->state == message_state::announced) {  // the lists have not carried all of it
-    op->pieces->told = piece_transfer::word::stream;
+    op->pieces->answer = piece_transfer::word::stream;
     return me.stop_posting(*op->pieces);
   }
   const rendezvous_protocol& protocol = rendezvous_of(static_cast<rendezvous_kind>(r.kind));
@@ -181,7 +181,7 @@ void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept
     if (r.has_asked && bytes != 0) r.message_bytes = bytes;
     if (r.step == rendezvous_state::asked) receiver_event(r, rendezvous_event::finished);
   } else if (op.pieces != nullptr) {
-    op.pieces->told = piece_transfer::word::finished;
+    op.pieces->answer = piece_transfer::word::finished;
     stop_posting(*op.pieces);
   } else if (op.moving == nullptr) {
     sender_event(static_cast<send_operation&>(op), rendezvous_event::finished);

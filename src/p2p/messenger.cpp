@@ -37,7 +37,7 @@ messenger::messenger(context& ctx)
   ctx_.set_handler(message::eager, &messenger::on_eager, this);
   ctx_.set_handler(message::announce, &messenger::on_announce, this);
   ctx_.set_handler(message::request, &messenger::on_request, this);
-  ctx_.set_handler(message::ask, &messenger::on_ask, this);
+  ctx_.set_handler(message::early_request, &messenger::on_early_request, this);
   ctx_.set_handler(message::rendezvous, &messenger::on_rendezvous, this);
   ctx_.set_handler(message::stream, &messenger::on_stream, this);
   ctx_.set_handler(message::credit, &messenger::on_credit, this);
@@ -174,7 +174,7 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
     p.eager_next = static_cast<std::uint16_t>((p.eager_next + 1U) % p.eager_sent.size());
     ++p.eager_count;
   }
-  leave(p);
+  dequeue(p);
   p.freed = 0;
   p.used += unexpected_messages::units_of(op.bytes);
   RMA_ASSERT(p.used <= eager_units_max_);
@@ -217,7 +217,7 @@ status messenger::try_announce(peer& p, send_operation& op) noexcept {
   ctx_.count(counter::announced_messages);
   ctx_.count(counter::rendezvous_messages);
   op.number = p.sequence;
-  leave(p);
+  dequeue(p);
   p.freed = 0;
   p.used += units;
   op.state = message_state::announced;

@@ -210,7 +210,7 @@ class messenger {
   void leave_line(transfer& t) noexcept;
   unsigned move_on() noexcept;
   void begin_stream(send_operation& op) noexcept;
-  void ask(receive_operation& op, bool polls) noexcept;
+  void request_data(receive_operation& op, bool polls) noexcept;
   [[nodiscard]] static std::byte* last_byte(const message_operation& op) noexcept;
   void prepare_last_byte(receive_operation& op) noexcept;
   static void restore_last_byte(receive_operation& op, status result) noexcept;
@@ -248,7 +248,7 @@ class messenger {
   bool tell_use(peer& p, const send_operation& op) noexcept;
   void on_used(receive_operation& op) noexcept;
   void end_early(receive_operation& op, std::uint64_t bytes) noexcept;
-  static void on_ask(void* self, int source, std::span<const std::byte> payload) noexcept;
+  static void on_early_request(void* self, int source, std::span<const std::byte> payload) noexcept;
 
   // Rings.
   struct ring_write;
@@ -313,7 +313,7 @@ class messenger {
   status end_now(message_operation& op, status result) noexcept;
   void trace_operation(const message_operation& op) noexcept;
   void trace_message(const peer& p, std::uint64_t number, bool leaves) noexcept;
-  void leave(peer& p) noexcept;
+  void dequeue(peer& p) noexcept;
   void arrive(peer& p) noexcept;
   void detach(message_operation& op) noexcept;
   void busy(peer& p) noexcept;

@@ -88,7 +88,7 @@ struct messenger::peer {
 };
 
 /// Count an envelope sent to the peer, and one that has arrived from it.
-inline void messenger::leave(peer& p) noexcept {
+inline void messenger::dequeue(peer& p) noexcept {
   ++p.sequence;
   if (trace_ != nullptr) [[unlikely]]
     trace_message(p, p.left++, true);

@@ -94,7 +94,7 @@ void messenger::abandon_pieces(message_operation& op) noexcept {
   if (t == nullptr) return;
   RMA_ASSERT(t->op == &op);
   t->op = nullptr;
-  bulk_order::leave(*t);
+  bulk_order::remove(*t);
   t->is_posted = true;
   end_pieces_if_over(*t);
 }
@@ -102,7 +102,7 @@ void messenger::abandon_pieces(message_operation& op) noexcept {
 /// The transfers behind it in its queue continue.
 void messenger::stop_posting(piece_transfer& t) noexcept {
   const int with = t.peer;
-  bulk_order::leave(t);
+  bulk_order::remove(t);
   t.is_posted = true;
   end_pieces_if_over(t);
   ctx_.bulk().pump(with);
@@ -131,8 +131,8 @@ void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   message_operation* const op = t.op;
   if (op == nullptr) return pieces_.give_back(t);
   RMA_ASSERT(op->pieces == &t);
-  const piece_transfer::word told = t.told;
-  if (t.sends && told == piece_transfer::word::none && !t.is_given_up) return;
+  const piece_transfer::word answer = t.answer;
+  if (t.sends && answer == piece_transfer::word::none && !t.is_given_up) return;
   const bool all_there = t.result == status::done && (t.sends || t.arrived == op->total);
   const bool sends = t.sends, abandoned = t.is_given_up;
   const status result = t.result;
@@ -140,7 +140,7 @@ void messenger::end_pieces_if_over(piece_transfer& t) noexcept {
   op->pieces = nullptr;
   if (result == status::peer_failed && ctx_.gone(op->with)) return;  // the handling of its death ends the operation
   if (abandoned) return on_gone(*op);
-  if (sends && told == piece_transfer::word::stream) return fall_back(*op, true);
+  if (sends && answer == piece_transfer::word::stream) return fall_back(*op, true);
   if (sends) return sender_event(static_cast<send_operation&>(*op), rendezvous_event::finished);
   if (!all_there) return fall_back(*op, false);
   receiver_event(static_cast<receive_operation&>(*op), rendezvous_event::moved);

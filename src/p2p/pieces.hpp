@@ -34,7 +34,7 @@ struct piece_transfer : fabric::completion, bulk_turn {
   bool is_posted = false;  ///< nothing more will be posted
   bool is_cut = false;     ///< `list` is filled but not posted: there was no room
   bool is_given_up = false;
-  word told = word::none;
+  word answer = word::none;
   status result = status::done;
   std::byte* base = nullptr;
   Layout layout{};
@@ -80,7 +80,7 @@ class piece_pool {
     free_ = t.next_free;
     RMA_ASSERT(t.op == nullptr && !t.in_queue.is_linked());
     t.is_posted = t.is_cut = t.is_given_up = false;
-    t.told = piece_transfer::word::none;
+    t.answer = piece_transfer::word::none;
     t.result = status::done;
     t.left = t.granted = t.under_way = 0;
     t.arrived = 0;

@@ -151,7 +151,7 @@ void messenger::carry_out(message_operation& op, std::uint32_t actions) noexcept
   using namespace rendezvous_action;
   const auto is = [actions](std::uint32_t action) { return (actions & action) != 0; };
   if (is(prepare)) prepare_last_byte(static_cast<receive_operation&>(op));
-  if (is(request)) return ask(static_cast<receive_operation&>(op), is(poll));
+  if (is(request)) return request_data(static_cast<receive_operation&>(op), is(poll));
   if (is(poll)) begin_polling(static_cast<receive_operation&>(op));
   if (is(gather)) return begin_pieces(op, true);
   if (is(scatter)) return begin_pieces(op, false);
@@ -236,8 +236,8 @@ void messenger::end_transfer(transfer& t) noexcept {
   if (not_there && op != nullptr && op->is_write && rendezvous_of(op->kind).polls && !ctx_.gone(op->with))
     t.result = status::done;
   constexpr unsigned attempts_max = 100;
-  const bool again = op != nullptr && op->is_write && op->solicited && t.result == status::transfer_failed;
-  if (again && ++t.attempts < attempts_max) {  // its receive waits for this write only
+  const bool resend = op != nullptr && op->is_write && op->solicited && t.result == status::transfer_failed;
+  if (resend && ++t.attempts < attempts_max) {  // its receive waits for this write only
     t.result = status::done;
     t.posted = 0;
     t.write = true;
@@ -304,7 +304,7 @@ void messenger::begin_stream(send_operation& op) noexcept {
 
 // ---- the receiver's request, and ends detected by polling -------------------------------------------------------
 
-void messenger::ask(receive_operation& op, bool polls) noexcept {
+void messenger::request_data(receive_operation& op, bool polls) noexcept {
   RMA_ASSERT(op.state == message_state::receiving && op.step == rendezvous_state::asked);
   const bool writes = rendezvous_of(op.kind).writes;
   if (writes && !expose(op)) {
@@ -343,9 +343,9 @@ void messenger::prepare_last_byte(receive_operation& op) noexcept {
 // Memory behind a message that is shorter than its receive must stay unchanged.
 void messenger::restore_last_byte(receive_operation& op, status result) noexcept {
   std::byte* const marked = std::exchange(op.marked, nullptr);
-  const std::size_t come = result == status::done ? op.message_bytes : 0;
+  const std::size_t received_bytes = result == status::done ? op.message_bytes : 0;
   const bool untouched = result == status::done || result == status::message_too_long;
-  if (untouched && marked >= static_cast<std::byte*>(op.at) + come) *marked = op.unmarked;
+  if (untouched && marked >= static_cast<std::byte*>(op.at) + received_bytes) *marked = op.unmarked;
 }
 
 bool messenger::is_end_seen(const message_operation& op) const noexcept {

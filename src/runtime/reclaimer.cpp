@@ -59,7 +59,7 @@ void reclaimer::announce() noexcept {
   for (auto& [id, r] : records_) {
     if (!r.dropped) continue;
     r.is_old = true;
-    if (place(r, gone)) moved.push_back(id);
+    if (move(r, gone)) moved.push_back(id);
   }
   for (dropped_object& each : std::exchange(fresh_, {})) {
     record& r = records_[each.id];
@@ -67,12 +67,12 @@ void reclaimer::announce() noexcept {
     moved.push_back(each.id);
     r.object = std::move(each);
     r.dropped = true;
-    place(r, gone);
+    move(r, gone);
   }
   for (const std::uint64_t id : moved) advance(records_.find(id));
 }
 
-bool reclaimer::place(record& r, const std::vector<bool>& gone) {
+bool reclaimer::move(record& r, const std::vector<bool>& gone) {
   const dropped_object& o = r.object;
   const auto world_rank = [&o](int member) { return o.members == nullptr ? member : o.members[member]; };
   const bool was_placed = r.above >= 0 || !r.below.empty();
@@ -93,8 +93,8 @@ bool reclaimer::place(record& r, const std::vector<bool>& gone) {
     size = static_cast<int>(there.size());
   }
   if (was_placed && without == r.without) return false;
-  const auto rank_of = [&](int place) {
-    return there.empty() ? world_rank(place) : there[static_cast<std::size_t>(place)];
+  const auto rank_of = [&](int slot) {
+    return there.empty() ? world_rank(slot) : there[static_cast<std::size_t>(slot)];
   };
   RMA_ASSERT(me >= 0 && me < size);
   r.without = without;

@@ -74,7 +74,7 @@ class reclaimer {
   [[nodiscard]] std::vector<bool> gone_ranks() noexcept;
   /// Finds the record's place in the tree of those that are not gone (empty: all are there). False if nothing has
   /// changed.
-  static bool place(record& r, const std::vector<bool>& gone);
+  static bool move(record& r, const std::vector<bool>& gone);
   void advance(records::iterator at) noexcept;
   void release(records::iterator at) noexcept;
   static void on_news(void* self, int source, std::span<const std::byte> payload) noexcept;

@@ -100,8 +100,8 @@ runtime_core::~runtime_core() {
     ctx->drain(in_good_order);
   }
   if (config.on(knob::counters)) print_counters();
-  board->leave(in_good_order);
-  if (in_good_order) boot->leave();
+  board->detach(in_good_order);
+  if (in_good_order) boot->finalize();
 }
 
 void runtime_core::each_count(const std::function<void(std::string_view, std::uint64_t)>& add) {
@@ -246,17 +246,17 @@ std::size_t runtime_core::segment_in_use() const noexcept {
 // The caller holds books_.
 status runtime_core::enroll(std::size_t offset, std::size_t bytes, std::size_t needed) noexcept {
   if (where.wide == nullptr || !where.wide->caps().pins_memory) return status::done;
-  extent* place = nullptr;
+  extent* unused = nullptr;
   for (extent& e : own_extents(offset)) {
-    if (e.bytes == 0) place = &e;
+    if (e.bytes == 0) unused = &e;
   }
-  if (place == nullptr) return status::out_of_memory;
+  if (unused == nullptr) return status::out_of_memory;
   fabric::region_key key;
   const std::lock_guard guard(ctx->lock());
   std::byte* const at = board->segment(board->me()) + offset;
   status s = where.wide->register_region(at, bytes, key);
   if (!ok(s)) s = where.wide->register_region(at, bytes = needed, key);
-  if (ok(s)) *place = {offset, bytes, key.key};
+  if (ok(s)) *unused = {offset, bytes, key.key};
   return ok(s) ? status::done : status::out_of_memory;
 }
 
@@ -288,9 +288,9 @@ status runtime_core::take(std::size_t offset, std::size_t bytes, std::size_t nee
 
 std::optional<std::size_t> runtime_core::take_any(std::size_t bytes, std::size_t alignment) noexcept {
   for (;;) {
-    const auto place = propose(bytes, 0, alignment);
-    const status s = place ? take(*place, bytes, bytes) : status::out_of_memory;
-    if (s == status::done) return place;
+    const auto offset = propose(bytes, 0, alignment);
+    const status s = offset ? take(*offset, bytes, bytes) : status::out_of_memory;
+    if (s == status::done) return offset;
     if (s != status::not_yet) return std::nullopt;
   }
 }

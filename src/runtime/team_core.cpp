@@ -200,8 +200,8 @@ status team_core::allreduce(void* data, std::size_t count, element type, operati
   status s = size == 1 ? status::done : reduce_to_first(data, count, type, op);
   if (s != status::done && s != status::bad_size) return s;
   const std::size_t sent = s == status::done ? count * bytes_of(type) : 0;
-  const status told = size == 1 ? status::done : broadcast({static_cast<std::byte*>(data), sent}, 0);
-  if (s == status::done) s = told;
+  const status delivered = size == 1 ? status::done : broadcast({static_cast<std::byte*>(data), sent}, 0);
+  if (s == status::done) s = delivered;
   return fits || (s != status::done && s != status::bad_size) ? s : status::bad_type;
 }
 
@@ -222,8 +222,8 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
       if (s != status::done && s != status::bad_size) return s;
     }
   }
-  const status told = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
-  return fits != status::done ? fits : told;
+  const status delivered = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
+  return fits != status::done ? fits : delivered;
 }
 
 // Member 0 sends the result to each other member. A member that learns of a death before it arrives waits on for a
@@ -231,27 +231,28 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
 status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept {
   const std::uint64_t turn = ++sequence;
   const std::size_t bytes = mine.size();
-  const auto lost = [this]() noexcept { return lost_member(); };
-  status s = lost();
+  const auto failed = [this]() noexcept { return lost_member(); };
+  status s = failed();
   if (rank != 0) {
     if (s != status::done) return s;  // and member 0 waits in vain
     const mailbox::address word{id, turn, tag_down, world_rank(0)};
     const std::span<std::byte> whole{all, bytes * static_cast<std::size_t>(size)};
     rt->mail->send(world_rank(0), id, turn, tag_up, mine);
-    s = rt->mail->receive(word, whole, lost);
+    s = rt->mail->receive(word, whole, failed);
     if (s == status::peer_failed) {
       const auto gone = [&]() noexcept { return rt->ctx->gone(word.source) ? status::peer_failed : status::done; };
       (void)rt->ctx->wait({.fails_if = gone, .deadline_ns = rt->ctx->after_ns(word_under_way_ns)});
       if (const status late = rt->mail->try_receive(word, whole); late != status::not_yet) s = late;
     }
-    return s != status::bad_size ? s : rt->ctx->wait({.fails_if = lost});
+    return s != status::bad_size ? s : rt->ctx->wait({.fails_if = failed});
   }
   std::memcpy(all, mine.data(), bytes);
   for (int r = 1; r < size && s == status::done; ++r) {
-    s = rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes}, lost);
+    s = rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
+                          failed);
   }
-  const std::size_t told = s == status::done ? bytes * static_cast<std::size_t>(size) : 0;
-  for (int r = 1; r < size; ++r) rt->mail->send(world_rank(r), id, turn, tag_down, {all, told});
+  const std::size_t delivered = s == status::done ? bytes * static_cast<std::size_t>(size) : 0;
+  for (int r = 1; r < size; ++r) rt->mail->send(world_rank(r), id, turn, tag_down, {all, delivered});
   return s;
 }
 

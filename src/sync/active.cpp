@@ -40,12 +40,12 @@ status wait_for_count(window_core& w, Ready ready, Failed failed) noexcept {
 
 status barrier(window_core& w) noexcept {
   team_core& team = *w.team;
-  const auto lost = [&]() noexcept {
+  const auto fails = [&]() noexcept {
     const status s = w.revocation();
     return s != status::done ? s : team.lost_member();
   };
   if (in_one_memory(w)) {
-    if (const status s = lost(); s != status::done) return s;
+    if (const status s = fails(); s != status::done) return s;
     const auto failed = [&]() noexcept {
       const status s = w.revocation();
       return s != status::done ? s : team.gone_member();
@@ -53,19 +53,19 @@ status barrier(window_core& w) noexcept {
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
-  return team.message_barrier(w.barrier_id, w.far_barrier, lost);
+  return team.message_barrier(w.barrier_id, w.far_barrier, fails);
 }
 
 /// The number of the target's posts that this rank has consumed.
 std::uint32_t& starts_of(window_core& w, int target) noexcept {
-  return w.is_far(target) ? w.far(target).starts : w.told[w.index_of(target)].starts;
+  return w.is_far(target) ? w.far(target).starts : w.notified[w.index_of(target)].starts;
 }
 
 /// Counts a post with no_check, for which no message arrives. The next post of a mapped rank counts it, too.
 void take_for_posted(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return;
   const std::lock_guard guard(w.ctx->lock());
-  ++w.news[w.world_rank(target)].told.posts;
+  ++w.news[w.world_rank(target)].messages.posts;
 }
 
 /// The number of notifications from a mapped rank, in one of the block's two arrays.
@@ -76,16 +76,16 @@ std::uint32_t told_by(const window_core& w, std::size_t array_at, int rank) noex
 std::uint32_t posts_from(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return told_by(w, w.layout.posts_at, target);
   const std::lock_guard guard(w.ctx->lock());  // the lock is needed: the notifier may ring before this rank is asleep
-  return w.news[w.world_rank(target)].told.posts;
+  return w.news[w.world_rank(target)].messages.posts;
 }
 
 /// True if this origin has completed as often as this rank has posted to it. Each origin has its own count, so that
 /// missing completions of a dead one do not delay others.
 bool has_completed(window_core& w, int origin) noexcept {
   if (w.block_of(origin) != nullptr)
-    return told_by(w, w.layout.completions_at, origin) == w.told[w.index_of(origin)].posts;
+    return told_by(w, w.layout.completions_at, origin) == w.notified[w.index_of(origin)].posts;
   const std::lock_guard guard(w.ctx->lock());
-  const message_counts& counts = w.news[w.world_rank(origin)].told;
+  const message_counts& counts = w.news[w.world_rank(origin)].messages;
   return counts.completions == counts.posted;
 }
 
@@ -96,8 +96,8 @@ bool all_completed(window_core& w) noexcept {
 
 /// An origin that has gone without having completed, or -1.
 int lost_origin(window_core& w) noexcept {
-  const auto lost = [&w](int r) noexcept { return w.ctx->gone(w.world_rank(r)) && !has_completed(w, r); };
-  const auto at = std::ranges::find_if(w.exposure_group, lost);
+  const auto left_early = [&w](int r) noexcept { return w.ctx->gone(w.world_rank(r)) && !has_completed(w, r); };
+  const auto at = std::ranges::find_if(w.exposure_group, left_early);
   return at == w.exposure_group.end() ? -1 : *at;
 }
 
@@ -107,9 +107,9 @@ status await_completions(window_core& w, int only = -1) noexcept {
   return wait_for_count(
       w, [&w, only]() noexcept { return only < 0 ? all_completed(w) : has_completed(w, only); },
       [&w]() noexcept {
-        const int lost = lost_origin(w);
-        if (lost < 0) return status::done;
-        w.ctx->set_last_failed(w.world_rank(lost));
+        const int dead = lost_origin(w);
+        if (dead < 0) return status::done;
+        w.ctx->set_last_failed(w.world_rank(dead));
         return status::peer_failed;
       });
 }
@@ -138,8 +138,8 @@ status exposure_state(window_core& w) noexcept {
   if (all_completed(w)) return status::done;
   w.ctx->take_news();
   (void)w.ctx->progress();
-  if (const int lost = lost_origin(w); lost >= 0) {
-    if (const status s = await_completions(w, lost); s != status::done) return s;
+  if (const int dead = lost_origin(w); dead >= 0) {
+    if (const status s = await_completions(w, dead); s != status::done) return s;
   }
   return all_completed(w) ? status::done : not_yet(w);
 }
@@ -180,8 +180,8 @@ void issue_all_but_aggregates(window_core& w, int target) noexcept {
 }
 
 void complete_with_rider(window_core& w, int target) noexcept {
-  const notify_header told{w.id, static_cast<std::uint32_t>(counter_kind::completion), 0};
-  const rider end{message::notify, std::as_bytes(std::span(&told, 1))};
+  const notify_header header{w.id, static_cast<std::uint32_t>(counter_kind::completion), 0};
+  const rider end{message::notify, std::as_bytes(std::span(&header, 1))};
   if (!issue_with_rider(w, target, end)) notify(w, target, counter_kind::completion, 0);
 }
 
@@ -236,12 +236,12 @@ status post(window_view& view, const int* group, std::size_t count, assertion pr
     const bool by_message = w.block_of(origin) == nullptr;
     if (by_message) {
       const std::lock_guard guard(w.ctx->lock());
-      ++w.news[w.world_rank(origin)].told.posted;
+      ++w.news[w.world_rank(origin)].messages.posted;
     }
     if (!has(promises, assertion::no_check)) {
       notify(w, origin, counter_kind::post, 0);
     } else if (!by_message) {
-      ++w.told[w.index_of(origin)].posts;  // the next post announces the number
+      ++w.notified[w.index_of(origin)].posts;  // the next post announces the number
     }
   }
   return status::done;

@@ -35,14 +35,14 @@ status await_target(window_core& w, int target, int peer) noexcept {
   {
     const std::lock_guard guard(w.ctx->lock());
     if (w.news[peer].through == number) return status::done;
-    send_fence_news(w, target, fence_news::ask, number);
+    send_fence_news(w, target, fence_news::request, number);
   }
   const auto is_through = [&]() noexcept {
     const std::lock_guard guard(w.ctx->lock());
     return w.news[peer].through == number;
   };
-  const auto lost = [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); };
-  const status s = w.ctx->wait({.until = is_through, .fails_if = lost});
+  const auto failed = [&]() noexcept { return w.ctx->gone(peer) ? status::peer_failed : w.revocation(); };
+  const status s = w.ctx->wait({.until = is_through, .fails_if = failed});
   if (s == status::peer_failed) w.ctx->set_last_failed(peer);
   return s;
 }
@@ -136,8 +136,8 @@ status issue_deferred(window_core& w, int target, std::vector<int>* flagged) noe
       const std::lock_guard guard(w.ctx->lock());
       take_all_held(w, state, all);
     }
-    const fence_header told{w.id, static_cast<std::uint32_t>(fence_news::finish), w.fences.number};
-    const rider end{message::fence, std::as_bytes(std::span(&told, 1))};
+    const fence_header header{w.id, static_cast<std::uint32_t>(fence_news::finish), w.fences.number};
+    const rider end{message::fence, std::as_bytes(std::span(&header, 1))};
     send_batches(w, target, state, all, &end);
     flagged->push_back(target);
     return status::done;

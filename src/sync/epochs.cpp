@@ -49,8 +49,8 @@ bool immediate(const window_core& w, const checked_operation& o, std::uint32_t& 
   return true;
 }
 
-void written(window_core& w, const checked_operation& o, bool told) noexcept {
-  if (told) {
+void written(window_core& w, const checked_operation& o, bool notified) noexcept {
+  if (notified) {
     ++o.state->immediates;
   } else {
     o.state->finish_due = true;

@@ -103,10 +103,10 @@ fence_run::fence_run(window_core& w, assertion promises, bool among_neighbors, b
 /// message for operations by handlers: acknowledgements confirm these.
 void fence_run::issue_before_finish(window_core& w) noexcept {
   if (!among_neighbors_ || has(promises_, no_precede)) return issue_scheduled(w, -1);
-  const std::vector<int>& told = w.fences.neighbor_targets;
+  const std::vector<int>& notified = w.fences.neighbor_targets;
   for (const int target : std::vector<int>(w.dirty)) {
-    const bool is_told = std::find(told.begin(), told.end(), target) != told.end();
-    is_told ? issue_all_but_aggregates(w, target) : issue_scheduled(w, target);
+    const bool is_notified = std::find(notified.begin(), notified.end(), target) != notified.end();
+    is_notified ? issue_all_but_aggregates(w, target) : issue_scheduled(w, target);
   }
 }
 
@@ -190,8 +190,8 @@ status fence_run::step(window_core& w) noexcept {
 
 void fence_run::say_finished(window_core& w, int target) noexcept {
   const fence_news news = among_neighbors_ ? fence_news::neighbor_finish : fence_news::finish;
-  const fence_header told{w.id, static_cast<std::uint32_t>(news), number_};
-  if (issue_with_rider(w, target, {message::fence, std::as_bytes(std::span(&told, 1))})) return;
+  const fence_header header{w.id, static_cast<std::uint32_t>(news), number_};
+  if (issue_with_rider(w, target, {message::fence, std::as_bytes(std::span(&header, 1))})) return;
   const std::lock_guard guard(w.ctx->lock());
   send_fence_news(w, target, news, number_);
 }
@@ -282,8 +282,8 @@ void fence_run::enter_count(window_core& w) noexcept {
   for (const int target : std::exchange(f.channels, {})) {
     target_state& state = w.state_of(target);
     state.channel = false;
-    const std::uint32_t told = std::exchange(state.immediates, 0);
-    if (w.fence != fence_kind::def) count_for(target) += told;
+    const std::uint32_t notified = std::exchange(state.immediates, 0);
+    if (w.fence != fence_kind::def) count_for(target) += notified;
   }
   if (w.fence != fence_kind::def) return;
   for (const int target : w.dirty) {  // this includes targets of held operations

@@ -26,7 +26,7 @@ void on_fence_news(window_core& w, int source, fence_news news, std::uint32_t nu
     case fence_news::neighbor_finish: w.news[source].neighbor_finished = number; break;
     case fence_news::neighbor_open: w.news[source].neighbor_opened = number; break;
     case fence_news::answer: w.news[source].through = number; break;
-    case fence_news::ask:
+    case fence_news::request:
       if (after(number, f.over.load())) {
         f.askers.emplace_back(source, number);
       } else {

@@ -17,7 +17,7 @@ struct window_core;
 enum class fence_news : std::uint32_t {
   finish,           ///< the sender's puts before this fence are in the receiver's memory
   open,             ///< the sender has received all puts: its part may be accessed again
-  ask,              ///< asks for an answer when the receiver has completed this fence
+  request,          ///< asks for an answer when the receiver has completed this fence
   answer,           ///< the sender has completed it
   neighbor_finish,  ///< finish and open of fences among neighbors
   neighbor_open,

@@ -80,7 +80,7 @@ class hybrid_machine final : public lock_machine {
   [[nodiscard]] std::int64_t resumes_at_ns() const noexcept override;
   [[nodiscard]] int answers_from() const noexcept override { return at_ != nullptr ? at_->answers_from() : -1; }
   status failed() noexcept override;
-  void stay() noexcept override;
+  void keep_request() noexcept override;
 
  protected:
   lock_step go_on() noexcept override;

@@ -37,7 +37,7 @@ bool lock_agent::take_message(int source, const lock_header& h, std::span<const 
       enqueue({source, h.number, h.target, static_cast<lock_kind>(h.kind), false, false, false, h.late, {}});
       return true;
     case lock_word::epoch: return take_piece(source, h, body);
-    case lock_word::release: leave(source, h.number); return true;
+    case lock_word::release: release(source, h.number); return true;
     case lock_word::migrate_request: {
       lock_header reply = h;
       reply.word = lock_word::migrate_reply;
@@ -76,8 +76,8 @@ void lock_agent::ask_own(std::uint32_t number, lock_kind kind) noexcept {
   enqueue({w_.ctx->rank(), number, w_.team->rank, kind, false, false, false, 0, {}});
 }
 
-void lock_agent::leave(int source, std::uint32_t number) noexcept {
-  if (!turns_.leave(*this, source, number)) {
+void lock_agent::release(int source, std::uint32_t number) noexcept {
+  if (!turns_.release(*this, source, number)) {
     if (!granted_ || granted_->source != source || granted_->number != number) return;  // released before
     take_back_grant();  // an ilock that was dropped before it learnt of the grant
   }
@@ -97,14 +97,14 @@ void lock_agent::take_back_grant() noexcept {
   granted_.reset();
 }
 
-unsigned lock_agent::work() noexcept {
+unsigned lock_agent::advance() noexcept {
   const bool changed = readers_ && readers_->advance(!turns_.holders().empty(), !turns_.waiting().empty());
   return serve() + (changed ? 1 : 0);
 }
 
 unsigned lock_agent::serve() noexcept {
-  const unsigned told = remove_dead();
-  return told + turns_.serve(*this);
+  const unsigned answered = remove_dead();
+  return answered + turns_.serve(*this);
 }
 
 lock_turn lock_agent::take(queued_request& c) noexcept {
@@ -222,15 +222,15 @@ void lock_agent::lose([[maybe_unused]] const queued_request& c) noexcept {
 
 /// Handles dead holders and waiters. A rank that leaves regularly releases its locks before.
 unsigned lock_agent::remove_dead() noexcept {
-  unsigned told = turns_.remove_dead_holders(*this) + remove_dead_writer();
+  unsigned answered = turns_.remove_dead_holders(*this) + remove_dead_writer();
   if (w_.ctx->deaths() != deaths_seen_ && wait_) {
-    if (wait_->failed() != status::done) told += turns_.fail_waiting(*this, w_.ctx->last_failed());
+    if (wait_->failed() != status::done) answered += turns_.fail_waiting(*this, w_.ctx->last_failed());
   }
   deaths_seen_ = w_.ctx->deaths();
   settle_grant();
   turns_.remove_dead_waiters(*this);
   std::erase_if(arriving_, [this](const auto& each) { return dead(each.first); });
-  return told;
+  return answered;
 }
 
 /// The writer that keeps readers out of the network word.
@@ -271,7 +271,7 @@ void quiesce_agent(window_core& w) noexcept {
   (void)w.ctx->wait({.until = stopped});
 }
 
-unsigned serve_agent(window_core& w) noexcept { return w.agent->work(); }
+unsigned serve_agent(window_core& w) noexcept { return w.agent->advance(); }
 bool agent_is_busy(const window_core& w) noexcept { return w.agent->busy(); }
 
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept {
@@ -288,7 +288,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
     if (h.word == lock_word::answer) {
       take_answer(*w, h.target, h);
     } else {
-      take_welcome(*w, h.target, h.result == lock_answer::granted);
+      take_migrate_offer(*w, h.target, h.result == lock_answer::granted);
     }
     return;
   }
@@ -313,9 +313,9 @@ lock_request& request_to(window_core& w, int target) {
   return *found;
 }
 
-void take_welcome(window_core& w, int target, bool welcome) noexcept {
+void take_migrate_offer(window_core& w, int target, bool may_migrate) noexcept {
   lock_request& r = request_to(w, target);
-  r.welcome = welcome;
+  r.may_migrate = may_migrate;
   r.home_answered_ns = w.ctx->around().now_ns();
 }
 
@@ -402,7 +402,7 @@ void release_by_agent(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   const std::uint32_t number = request_to(w, target).number;
   if (target == w.team->rank) {
-    w.agent->leave_own(number);
+    w.agent->release_own(number);
   } else {
     tell_agent(w, target, lock_word::release, number, lock_kind::shared, true, {});
   }

@@ -48,11 +48,11 @@ class lock_agent {
   bool take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
   /// Requests this rank's own lock for itself.
   void ask_own(std::uint32_t number, lock_kind kind) noexcept;
-  void leave_own(std::uint32_t number) noexcept { leave(w_.ctx->rank(), number); }
+  void release_own(std::uint32_t number) noexcept { release(w_.ctx->rank(), number); }
   /// Serves the next requests; returns their number.
   unsigned serve() noexcept;
   /// As `serve`, in a round of progress, where it may post to the adapter.
-  unsigned work() noexcept;
+  unsigned advance() noexcept;
   [[nodiscard]] bool busy() const noexcept {
     return granted_.has_value() || turns_.busy() || !arriving_.empty() || (readers_ && readers_->busy());
   }
@@ -81,7 +81,7 @@ class lock_agent {
   };
   void enqueue(queued_request&& c) noexcept;
   bool take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept;
-  void leave(int source, std::uint32_t number) noexcept;
+  void release(int source, std::uint32_t number) noexcept;
   bool may_come(int source) noexcept;
   void comes(int source) noexcept;
   void stays(int source) noexcept;
@@ -131,7 +131,7 @@ lock_request& begin_request(window_core& w, int target);
 /// Handles its reply; the caller holds the progress lock.
 void take_answer(window_core& w, int target, const lock_header& h) noexcept;
 /// Handles the reply to lock_word::home; the caller holds the progress lock.
-void take_welcome(window_core& w, int target, bool welcome) noexcept;
+void take_migrate_offer(window_core& w, int target, bool may_migrate) noexcept;
 /// The last request to the target's lock manager; the caller holds the progress lock.
 lock_request& request_to(window_core& w, int target);
 /// Sends a message to the manager of another rank; the caller holds the progress lock.

@@ -74,8 +74,8 @@ migration_reply take_reply(window_core& w, int target) noexcept {
   if (r.home_answered_ns < 0) return migration_reply::asked;
   const std::int64_t took_ns = r.home_answered_ns - r.home_asked_ns;
   r.home_asked_ns = r.home_answered_ns = -1;
-  if (r.welcome && answers_well(w.state_of(target).experience, took_ns)) return migration_reply::yes;
-  if (r.welcome) tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
+  if (r.may_migrate && answers_well(w.state_of(target).experience, took_ns)) return migration_reply::yes;
+  if (r.may_migrate) tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
   return migration_reply::no;
 }
 
@@ -128,7 +128,7 @@ status release_there(window_core& w, int target, lock_kind kind) noexcept {
   if (end == auto_end::cancel) cancel_migration(w, target);
   if (reply == migration_reply::yes || reply == migration_reply::no) state.experience = after_no(state.experience);
   const status s = release_hybrid(w, target, kind);
-  if (end == auto_end::ask && s == status::done) ask_home(w, target);
+  if (end == auto_end::request_migration && s == status::done) ask_home(w, target);
   return s;
 }
 
@@ -152,7 +152,7 @@ status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexce
   // With several threads no epoch is deferred, see lock_two_sided.
   const bool deferrable = by != deferral::none && w.block_of(target) == nullptr && w.access != access_epoch::lock_all &&
                           !w.shared_by_threads;
-  const auto_begin begin = begin_of(deferrable, state.experience.place);
+  const auto_begin begin = begin_of(deferrable, state.experience.manager);
   if (begin == auto_begin::at_once) return lock_now(w, target, kind);
   if (begin == auto_begin::network_first) {
     if (const status s = send_deferred_before(w, -1); s != status::done) return s;

@@ -39,9 +39,9 @@ enum class auto_begin : std::uint8_t {
   network_first,  ///< acquires it by the network word; is deferred if the lock is not there
   deferred,       ///< acquires nothing before its end
 };
-constexpr auto_begin begin_of(bool deferrable, lock_place place) noexcept {
+constexpr auto_begin begin_of(bool deferrable, lock_place manager) noexcept {
   if (!deferrable) return auto_begin::at_once;
-  return place == lock_place::cpu ? auto_begin::deferred : auto_begin::network_first;
+  return manager == lock_place::cpu ? auto_begin::deferred : auto_begin::network_first;
 }
 
 /// The stage with which the hybrid lock begins after the manager's reply to a whole epoch; `held` if the manager has
@@ -58,14 +58,14 @@ enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
 /// The end of an exclusive epoch with the network lock, for a rank that prefers CPU mode.
 enum class auto_end : std::uint8_t {
   release,
-  ask,     ///< releases, and asks the manager for permission to move the lock
-  bring,   ///< leaves the network word as "away", and notifies the manager
-  cancel,  ///< releases, and cancels the migration at the manager
+  request_migration,  ///< releases, and asks the manager for permission to move the lock
+  bring,              ///< leaves the network word as "away", and notifies the manager
+  cancel,             ///< releases, and cancels the migration at the manager
 };
 /// `named`: the CPU word still names this rank as the one that may move the lock.
 constexpr auto_end end_of(migration_reply reply, bool named) noexcept {
   if (reply == migration_reply::asked || reply == migration_reply::no) return auto_end::release;
-  if (reply == migration_reply::not_asked) return auto_end::ask;
+  if (reply == migration_reply::not_asked) return auto_end::request_migration;
   return named ? auto_end::bring : auto_end::cancel;
 }
 static_assert(end_of(migration_reply::yes, true) == auto_end::bring);

@@ -76,9 +76,9 @@ void wake(window_core& w, waiter_list& waiters, int index) noexcept {
 /// False for a rank that computes while its ilock is pending, and for a target with a lock manager, which may be
 /// computing or waiting for another lock: another rank is woken as well.
 bool will_look(const window_core& w, int target, int index) noexcept {
-  const int place = w.team->node_index(static_cast<int>(w.first) + index);
-  return !(w.agent != nullptr && static_cast<int>(w.first) + index == target) && place >= 0 &&
-         w.board->is_inside(static_cast<std::size_t>(place));
+  const int slot = w.team->node_index(static_cast<int>(w.first) + index);
+  return !(w.agent != nullptr && static_cast<int>(w.first) + index == target) && slot >= 0 &&
+         w.board->is_inside(static_cast<std::size_t>(slot));
 }
 
 /// Wakes the waiters after `begin` up to the first that will test the word.

@@ -245,7 +245,7 @@ class cpu_machine final : public lock_machine {
     return wait_.is_out() ? wait_.out_until_ns() : by_bell;
   }
   status failed() noexcept override;
-  void stay() noexcept override { wait_.insist(); }
+  void keep_request() noexcept override { wait_.insist(); }
 
  protected:
   lock_step go_on() noexcept override { return may_advance() ? end(status::done) : lock_step::not_yet; }

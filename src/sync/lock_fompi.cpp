@@ -50,7 +50,7 @@ class fompi_machine final : public lock_machine {
   /// The fabric ends every request. A suspected writer is not declared dead before its word has been read again.
   status failed() noexcept override {
     if (asks()) return status::done;
-    const status s = lost();
+    const status s = holder_failed();
     if (suspect(s)) has_to_look_ = true;
     return has_to_look_ ? status::done : s;
   }
@@ -59,7 +59,7 @@ class fompi_machine final : public lock_machine {
   lock_step go_on() noexcept override {
     if (!may_advance()) return lock_step::not_yet;
     for (;;) {
-      const status s = ask();
+      const status s = request();
       if (s == status::posted) return lock_step::not_yet;
       if (s != status::done) return end(s);
       if (a_.phase == fompi_phase::held) return missed() ? end(status::peer_failed) : lock_step::held;
@@ -83,7 +83,7 @@ class fompi_machine final : public lock_machine {
   remote_word& global() noexcept { return global_ ? *global_ : global_.emplace(global_word(w_)); }
   remote_word& word_of(const fompi_request& r) noexcept { return r.global ? global() : local_; }
   /// Posts a request or takes its result. `posted` means that the result is not available yet.
-  status ask() noexcept {
+  status request() noexcept {
     const fompi_request r = request_of(a_);
     std::uint64_t old = 0;
     const status s = word_of(r).ask_soon(r.atomic, must(), old);
@@ -119,7 +119,7 @@ class fompi_machine final : public lock_machine {
   }
   /// Returns `revoked`, or `peer_failed` if the seen writer or a rank with one of the words has gone, or a counted
   /// holder may have.
-  status lost() noexcept {
+  status holder_failed() noexcept {
     if (const status s = w_.revocation(); s != status::done) return s;
     const int holder = writer();
     const int gone = holder >= 0 && w_.ctx->gone(holder)                     ? holder
@@ -154,7 +154,7 @@ class fompi_machine final : public lock_machine {
     // Readers may change the word in between.
     for (unsigned tries = 0; tries < recovery_tries && fompi_writer_of(found) == dead; ++tries) {
       std::uint64_t old = 0;
-      if (local_.ask({false, found, fompi_recovered(found)}, old) != status::done) return;
+      if (local_.request({false, found, fompi_recovered(found)}, old) != status::done) return;
       if (old == found) {
         (void)global().add(std::uint64_t{0} - fompi_one_exclusive, old);
         return;

@@ -21,7 +21,7 @@ void set_cpu_word(window_core& w, int target, std::uint64_t next) noexcept {
 
 hybrid_stage first_stage(window_core& w, int target) noexcept {
   if (w.block_of(target) != nullptr) return hybrid_stage::cpu;
-  return w.state_of(target).experience.place == lock_place::cpu ? hybrid_stage::manager : hybrid_stage::network;
+  return w.state_of(target).experience.manager == lock_place::cpu ? hybrid_stage::manager : hybrid_stage::network;
 }
 
 }  // namespace
@@ -77,12 +77,12 @@ void hybrid_machine::enter(hybrid_stage next) noexcept {
     case hybrid_stage::pausing: pause(); break;
     default: break;
   }
-  if (stays_ && at_ != nullptr) at_->stay();
+  if (stays_ && at_ != nullptr) at_->keep_request();
 }
 
-void hybrid_machine::stay() noexcept {
+void hybrid_machine::keep_request() noexcept {
   stays_ = true;
-  if (at_ != nullptr) at_->stay();
+  if (at_ != nullptr) at_->keep_request();
 }
 
 /// Pauses until the rank that moves the lock has acted, or is found dead.
@@ -174,8 +174,8 @@ void hybrid_machine::take_back() noexcept {
   if (at_ != nullptr) return at_->give_up(why());
   if (stage_ != hybrid_stage::leaving) return;
   std::uint64_t old = 0;
-  const network_request leave = leave_request(w_.ctx->rank());
-  const status s = leaving_->asks() ? leaving_->await_answer(true, leave, old) : leaving_->add(leave.operand, old);
+  const network_request release = leave_request(w_.ctx->rank());
+  const status s = leaving_->asks() ? leaving_->await_answer(true, release, old) : leaving_->add(release.operand, old);
   if (arrive(s) == lock_step::held) release_cpu(w_, target_, kind_);
 }
 
@@ -201,12 +201,12 @@ void hybrid_machine::note_answer(lock_step s) noexcept {
   if (stays_) known = after_answer(known, took_ns, atomics_per_answer(known));
 }
 
-bool note_request(window_core& w, window_block& block, lock_kind kind, bool home, std::uint32_t late) noexcept {
+bool note_request(window_core& w, window_block& block, lock_kind kind, bool at_home, std::uint32_t late) noexcept {
   if (w.policy == lock_policy::priority && kind == lock_kind::shared) return false;
   if (w.lock_stays) return false;
   const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
-  const bool well = home || (adaptive && !counts_all && late < lateness_of_rent);
+  const bool well = at_home || (adaptive && !counts_all && late < lateness_of_rent);
   // Locks lost to a rank without neighbors count at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
@@ -232,9 +232,9 @@ bool mend(window_core& w, int target) noexcept {
   return true;
 }
 
-void set_home(window_core& w, lock_home home) noexcept {
+void set_home(window_core& w, lock_home at_home) noexcept {
   window_block& mine = w.my_block();
-  if (home == lock_home::network) {
+  if (at_home == lock_home::network) {
     mine.lock.state.store(granted_tag(w.ctx->rank()));
   } else {
     mine.network_lock.store(network_away);

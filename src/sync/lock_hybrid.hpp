@@ -56,20 +56,20 @@ inline constexpr std::uint32_t migration_price_max = 512;
 /// Policy "pattern": `benefit` holds the sides of the last requests, one bit each; 1 is the other side.
 inline constexpr unsigned pattern_length = 8;
 inline constexpr int pattern_majority = 6;
-constexpr migration_ledger followed(migration_ledger l, bool home) noexcept {
-  l.benefit = ((l.benefit << 1) | (home ? 0U : 1U)) & ((1U << pattern_length) - 1);
+constexpr migration_ledger followed(migration_ledger l, bool at_home) noexcept {
+  l.benefit = ((l.benefit << 1) | (at_home ? 0U : 1U)) & ((1U << pattern_length) - 1);
   l.migrate = std::popcount(l.benefit) >= pattern_majority;
   if (l.migrate) l.benefit = 0;
   return l;
 }
 
 /// The ledger after a request from the lock's home (`home`), or from the other side.
-constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool home,
+constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool at_home,
                                      std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
-  if (policy == lock_policy::pattern) return followed(l, home);
+  if (policy == lock_policy::pattern) return followed(l, at_home);
   l.migrate = false;
   l.migration_cost = std::max(l.migration_cost, price_min);
-  if (home) {
+  if (at_home) {
     l.benefit = policy == lock_policy::threshold || l.benefit == 0 ? 0 : l.benefit - 1;
     l.local_streak = std::min(l.local_streak + 1, migration_price_max);
     return l;
@@ -140,7 +140,7 @@ inline constexpr std::uint32_t lateness_of_rent = 2;
 /// Counts a request for the lock in the target's block; true if the lock should migrate. `near`: called by a rank of
 /// the node, with `home` if the lock is there; else by the lock manager in CPU mode, for a rank with that excess
 /// (`late`).
-bool note_request(window_core& w, window_block& block, lock_kind kind, bool home,
+bool note_request(window_core& w, window_block& block, lock_kind kind, bool at_home,
                   std::uint32_t late = lateness_of_rent) noexcept;
 /// Finishes the step of a dead rank with the lock of a mapped target. True if there was one.
 bool mend(window_core& w, int target) noexcept;

@@ -25,7 +25,7 @@ status rest(window_core& w, lock_machine& m, long_wait& whole) noexcept {
 }  // namespace
 
 lock_step wait_for(window_core& w, lock_machine& m) noexcept {
-  m.stay();
+  m.keep_request();
   long_wait whole(*w.ctx);
   while (m.advance() == lock_step::not_yet) {
     const status s = rest(w, m, whole);

@@ -66,7 +66,7 @@ class lock_machine {
   /// `done` while it can still get the lock, else the reason why not.
   virtual status failed() noexcept = 0;
   /// Notes that the caller only waits from now on: the lock may be handed over to it, and its times are meaningful.
-  virtual void stay() noexcept {}
+  virtual void keep_request() noexcept {}
 
  protected:
   virtual lock_step go_on() noexcept = 0;

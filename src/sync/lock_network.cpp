@@ -56,7 +56,7 @@ lock_step network_machine::go_on() noexcept {
   if (!may_advance()) return lock_step::not_yet;
   if (!word_.asks()) withdrawn_ = false;
   for (;;) {
-    const status s = ask();
+    const status s = request();
     if (s == status::posted) return lock_step::not_yet;
     if (s != status::done) return end(s);
     if (a_.phase == network_phase::moved) return lock_step::moved;
@@ -73,7 +73,7 @@ lock_step network_machine::go_on() noexcept {
 }
 
 /// Posts a request or takes its result. `posted` means that the result is not available yet.
-status network_machine::ask() noexcept {
+status network_machine::request() noexcept {
   std::uint64_t old = 0;
   const status s = word_.ask_soon(request_of(a_), must(), old);
   if (s == status::posted && !word_.asks()) next_ns_ = w_.ctx->around().now_ns() + pause_first_ns;  // there is no room
@@ -154,13 +154,13 @@ void network_machine::observe(std::uint64_t before, std::uint64_t old) noexcept 
 /// The fabric ends every request. A suspected rank is not declared dead before the word has been read again.
 status network_machine::failed() noexcept {
   if (word_.asks()) return status::done;
-  const status s = lost();
+  const status s = holder_failed();
   if (suspect(s)) has_to_look_ = true;
   return has_to_look_ ? status::done : s;
 }
 
 /// Returns `revoked`, or `peer_failed` if the seen holder or the target has gone, or an unidentified holder may have.
-status network_machine::lost() noexcept {
+status network_machine::holder_failed() noexcept {
   if (const status s = w_.revocation(); s != status::done) return s;
   const int holder = network_only_holder(others());
   const int gone = holder >= 0 && w_.ctx->gone(holder) ? holder : w_.ctx->gone(peer_) ? peer_ : -1;
@@ -209,7 +209,7 @@ void network_machine::recover() noexcept {
     std::uint64_t old = 0;
     const std::uint64_t rest = network_in_word(a_.phase) ? found - a_.hold : found;
     if (network_only_holder(rest) != dead) return;
-    if (word_.ask({false, found, network_recovered(found, hold)}, old) != status::done || old == found) return;
+    if (word_.request({false, found, network_recovered(found, hold)}, old) != status::done || old == found) return;
     found = old;
   }
 }

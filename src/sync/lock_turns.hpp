@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Whose turn it is at a lock manager (lock_agent.hpp): the requests that wait, in the order in which they came, and
-/// those that hold. The steps touch no memory and send nothing themselves: a `Place` does that for them, lock_agent or
-/// a model that tests search.
+/// those that hold. The steps touch no memory and send nothing themselves: a `Actions` does that for them, lock_agent
+/// or a model that tests search.
 ///
 ///   waiting --the place takes the lock for it--> holding --leave, or its rank is dead--> given back
 ///      |  '--for an epoch: run, given back; then answered, as the holder is
@@ -66,88 +66,88 @@ class lock_turns {
   }
 
   /// Serves whose turn it is, one after the other; returns how many.
-  template <class Place>
-  unsigned serve(Place& place) noexcept {
+  template <class Actions>
+  unsigned serve(Actions& actions) noexcept {
     unsigned served = 0;
     while (!waiting_.empty()) {
       auto next = waiting_.begin();
-      lock_turn turn = place.take(*next);
+      lock_turn turn = actions.take(*next);
       if (turn == lock_turn::waits) {
-        next = std::find_if(std::next(next), waiting_.end(), [&](const request& r) { return passes(place, r); });
+        next = std::find_if(std::next(next), waiting_.end(), [&](const request& r) { return passes(actions, r); });
         if (next == waiting_.end()) break;
         turn = lock_turn::holds;
       }
       request r = std::move(*next);
       waiting_.erase(next);
       ++served;
-      finish(place, std::move(r), turn);
+      finish(actions, std::move(r), turn);
     }
     return served;
   }
 
   /// The holder of this request lets go, or who waits gives it up. False if it does neither.
-  template <class Place>
-  bool leave(Place& place, int source, std::uint32_t number) noexcept {
+  template <class Actions>
+  bool release(Actions& actions, int source, std::uint32_t number) noexcept {
     const auto is_it = [&](const request& r) { return r.source == source && r.number == number; };
     if (const auto held = std::find_if(holders_.begin(), holders_.end(), is_it); held != holders_.end()) {
-      place.give_back(*held);
+      actions.give_back(*held);
       holders_.erase(held);
       return true;
     }
     const auto waits = std::find_if(waiting_.begin(), waiting_.end(), is_it);
     if (waits == waiting_.end()) return false;
-    if (waits == waiting_.begin()) place.end_wait();
+    if (waits == waiting_.begin()) actions.end_wait();
     waiting_.erase(waits);
     return true;
   }
 
   /// Gives back what dead ranks held, and tells all that wait; returns how many.
-  template <class Place>
-  unsigned remove_dead_holders(Place& place) noexcept {
-    unsigned told = 0;
+  template <class Actions>
+  unsigned remove_dead_holders(Actions& actions) noexcept {
+    unsigned answered = 0;
     for (auto held = holders_.begin(); held != holders_.end();) {
-      if (!place.dead(held->source)) {
+      if (!actions.dead(held->source)) {
         ++held;
         continue;
       }
       const int dead = held->source;
-      if (place.recovers()) {
-        place.lose(*held);
-        place.give_back(*held);
+      if (actions.recovers()) {
+        actions.lose(*held);
+        actions.give_back(*held);
         held = holders_.erase(held);
       } else {
         ++held;
       }
-      told += fail_waiting(place, dead);
+      answered += fail_waiting(actions, dead);
     }
-    return told;
+    return answered;
   }
 
   /// Dead ranks wait no more.
-  template <class Place>
-  void remove_dead_waiters(Place& place) noexcept {
-    if (!waiting_.empty() && place.dead(waiting_.front().source)) place.end_wait();
+  template <class Actions>
+  void remove_dead_waiters(Actions& actions) noexcept {
+    if (!waiting_.empty() && actions.dead(waiting_.front().source)) actions.end_wait();
     for (auto waits = waiting_.begin(); waits != waiting_.end();)
-      waits = place.dead(waits->source) ? waiting_.erase(waits) : std::next(waits);
+      waits = actions.dead(waits->source) ? waiting_.erase(waits) : std::next(waits);
   }
 
   /// Tells all that wait that they will not get it, because of this rank; returns how many.
-  template <class Place>
-  unsigned fail_waiting(Place& place, int blamed) noexcept {
-    place.end_wait();
+  template <class Actions>
+  unsigned fail_waiting(Actions& actions, int blamed) noexcept {
+    actions.end_wait();
     List waiting;  // which is not exchanged: the list may have no memory yet, and cannot be cleared then
     waiting.swap(waiting_);
-    for (const request& r : waiting) place.answer(r, lock_answer::failed, blamed);
+    for (const request& r : waiting) actions.answer(r, lock_answer::failed, blamed);
     return static_cast<unsigned>(waiting.size());
   }
 
   /// Ends all waits, and forgets all holders.
-  template <class Place>
-  void close(Place& place, int blamed) noexcept {
-    (void)fail_waiting(place, blamed);
+  template <class Actions>
+  void close(Actions& actions, int blamed) noexcept {
+    (void)fail_waiting(actions, blamed);
     List held;
     held.swap(holders_);
-    for (const request& r : held) place.give_back(r);
+    for (const request& r : held) actions.give_back(r);
     RMA_ASSERT(!busy());
   }
 
@@ -160,22 +160,22 @@ class lock_turns {
   bool operator==(const lock_turns&) const = default;
 
  private:
-  template <class Place>
-  bool passes(Place& place, const request& r) noexcept {
-    return r.kind == lock_kind::shared && waiting_.front().kind == lock_kind::exclusive && place.take_beside(r);
+  template <class Actions>
+  bool passes(Actions& actions, const request& r) noexcept {
+    return r.kind == lock_kind::shared && waiting_.front().kind == lock_kind::exclusive && actions.take_beside(r);
   }
-  template <class Place>
-  void finish(Place& place, request&& r, lock_turn turn) noexcept {
+  template <class Actions>
+  void finish(Actions& actions, request&& r, lock_turn turn) noexcept {
     RMA_ASSERT(turn != lock_turn::waits);
     if (turn != lock_turn::holds)
-      return place.answer(r, turn == lock_turn::brings ? lock_answer::migrates : lock_answer::moved, -1);
+      return actions.answer(r, turn == lock_turn::brings ? lock_answer::migrates : lock_answer::moved, -1);
     if (r.is_epoch) {
-      place.run(r);
-      place.give_back(r);
+      actions.run(r);
+      actions.give_back(r);
     } else {
       holders_.push_back(r);
     }
-    place.answer(r, lock_answer::granted, -1);
+    actions.answer(r, lock_answer::granted, -1);
   }
 
   List waiting_;

@@ -106,7 +106,7 @@ status choose_lock(window_core& w, std::string& why_not) {
     return status::not_supported;
   }
   const auto& places = w.team->places;
-  w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t place) { return place >= 0; }) <= 1;
+  w.alone = std::count_if(places.begin(), places.end(), [](std::int32_t slot) { return slot >= 0; }) <= 1;
   const manager_duty duty = w.lock_row->duty;
   const bool for_all = duty == manager_duty::is_the_lock || duty == manager_duty::counts_readers;
   if (for_all || (duty != manager_duty::none && !memory)) w.agent = std::make_shared<lock_agent>(w);

@@ -18,7 +18,7 @@ void complete_with_rider(window_core& w, int target) noexcept;
 /// True if the lock's end has gone to the target's lock manager, with the small operations that were held; false:
 /// nothing is held any more. `failed`: what has gone wrong with what had been issued.
 bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held, status& failed) noexcept;
-/// The rest of unlock. `told`: the lock's end has gone to the target.
-status close_lock(window_core& w, int target, std::uint8_t held, bool told) noexcept;
+/// The rest of unlock. `notified`: the lock's end has gone to the target.
+status close_lock(window_core& w, int target, std::uint8_t held, bool notified) noexcept;
 
 }  // namespace rma::detail

@@ -30,7 +30,7 @@ class network_machine final : public lock_machine {
   void take_back() noexcept override;
 
  private:
-  status ask() noexcept;
+  status request() noexcept;
   [[nodiscard]] bool must() const noexcept {
     return a_.phase == network_phase::leaving || a_.phase == network_phase::claiming;
   }
@@ -45,7 +45,7 @@ class network_machine final : public lock_machine {
   void pause(std::int64_t time_ns) noexcept;
   [[nodiscard]] std::uint64_t others() const noexcept;
   void observe(std::uint64_t before, std::uint64_t old) noexcept;
-  status lost() noexcept;
+  status holder_failed() noexcept;
   bool suspect(status s) noexcept;
   bool missed() noexcept;
   void recover() noexcept;

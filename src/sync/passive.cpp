@@ -169,9 +169,9 @@ bool unlock_with_aggregates(window_core& w, int target, std::uint8_t held, statu
     issue_scheduled(w, target);
     return false;
   }
-  const lock_header leave = leave_message(w, target);
+  const lock_header header = leave_message(w, target);
   w.state_of(target).path = lock_path::cpu;  // the path of inlined locks, which do not set it
-  return issue_with_rider(w, target, {message::lock, std::as_bytes(std::span(&leave, 1))});
+  return issue_with_rider(w, target, {message::lock, std::as_bytes(std::span(&header, 1))});
 }
 
 bool is_wanted(const window_core& w, int target) noexcept {
@@ -227,12 +227,12 @@ status unlock_slow(window_view& view, int target) noexcept {
   const std::uint8_t held = w.held(target);
   if (held == 0 || held == held_by_lock_all) return status::not_locked;
   status failed = status::done;
-  const bool told = unlock_with_aggregates(w, target, held, failed);
-  const status closed = close_lock(w, target, held, told);
+  const bool notified = unlock_with_aggregates(w, target, held, failed);
+  const status closed = close_lock(w, target, held, notified);
   return failed != status::done ? failed : closed;
 }
 
-status close_lock(window_core& w, int target, std::uint8_t held, bool told) noexcept {
+status close_lock(window_core& w, int target, std::uint8_t held, bool notified) noexcept {
   RMA_ASSERT(held != 0 && held != held_by_lock_all && w.locks_open != 0);
   target_state& state = w.state_of(target);
   state.experience.writes = state.dirty && only_writes(w, target);
@@ -241,7 +241,7 @@ status close_lock(window_core& w, int target, std::uint8_t held, bool told) noex
   const lock_in_transition mine(w, target);
   close_target(w, target);
   --w.locks_open;
-  const status released = told ? status::done : give_back(w, target, held);
+  const status released = notified ? status::done : give_back(w, target, held);
   if (follows) flushed = released == status::done ? complete_followed(w, target) : complete_target(w, target);
   w.ctx->poll_occasionally();  // not before: another rank may wait for the lock
   return flushed != status::done ? flushed : released;

@@ -26,7 +26,7 @@ remote_word::remote_word(window_core& w, int target, std::size_t in_block) noexc
   }
 }
 
-status remote_word::ask(const network_request& r, std::uint64_t& old) noexcept {
+status remote_word::request(const network_request& r, std::uint64_t& old) noexcept {
   if (result_ != status::done) return result_;
   engine& e = *w_.team->rt->ops;
   fabric::network& network = wide_ != nullptr ? *wide_ : w_.ctx->node();
@@ -72,7 +72,7 @@ status remote_word::finish_add(operation_record* op, std::uint64_t operand, std:
 
 status remote_word::add(std::uint64_t operand, std::uint64_t& old) noexcept {
   for (unsigned failures = 0;;) {
-    const status s = ask({true, 0, operand}, old);
+    const status s = request({true, 0, operand}, old);
     if (s != status::transfer_failed || ++failures == tries_max) return s;
   }
 }

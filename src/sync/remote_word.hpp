@@ -18,7 +18,7 @@ class remote_word {
   /// `in_block`: where in the target's window_block.
   remote_word(window_core& w, int target, std::size_t in_block) noexcept;
   /// One remote atomic; `old` is what it found.
-  status ask(const network_request& r, std::uint64_t& old) noexcept;
+  status request(const network_request& r, std::uint64_t& old) noexcept;
   /// The same without waiting: begins it, or takes its answer. `posted`: that is not there yet, or there is no room;
   /// the same request is to be asked again. `must`: as `add`.
   status ask_soon(const network_request& r, bool must, std::uint64_t& old) noexcept;

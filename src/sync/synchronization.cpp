@@ -49,7 +49,7 @@ void synchronization::on_fence(void* self, int source, std::span<const std::byte
   const auto news = static_cast<fence_news>(h.news);
   if (window_core* const w = windows.find(h.window)) {
     on_fence_news(*w, source, news, h.number);
-  } else if (news == fence_news::ask) {  // the window was dropped here: no rank must wait for it
+  } else if (news == fence_news::request) {  // the window was dropped here: no rank must wait for it
     h.news = static_cast<std::uint32_t>(fence_news::answer);
     windows.ctx().send_record(source, message::fence, h);
   }

@@ -19,12 +19,12 @@ namespace rma::detail {
 namespace {
 
 /// Finds the element, or returns the reason why there is none.
-status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, const std::byte*& place) noexcept {
+status find_element(const window_core& w, std::uint64_t at, std::size_t bytes, const std::byte*& element) noexcept {
   std::uint64_t offset = 0;
   if (__builtin_mul_overflow(at, w.unit, &offset)) return status::out_of_window;
-  place = local_range(w, offset, bytes);
-  if (place == nullptr) return status::out_of_window;
-  return reinterpret_cast<std::uintptr_t>(place) % bytes == 0 ? status::done : status::misaligned;
+  element = local_range(w, offset, bytes);
+  if (element == nullptr) return status::out_of_window;
+  return reinterpret_cast<std::uintptr_t>(element) % bytes == 0 ? status::done : status::misaligned;
 }
 
 /// Returns peer_failed if no rank is left that could write it, or revoked.
@@ -44,10 +44,10 @@ status wait_until(window_view& view, std::uint64_t at, std::size_t bytes, int fr
   window_core& w = core_of(view);
   const entry_scope in(w, call::wait_until, from);
   if (!is_rank_or_any(w, from)) return status::bad_rank;
-  const std::byte* place = nullptr;
-  if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
+  const std::byte* element = nullptr;
+  if (const status s = find_element(w, at, bytes, element); s != status::done) return s;
   const window_unlock_guard out(w);
-  return w.ctx->wait({.until = [&]() noexcept { return ready(place); },
+  return w.ctx->wait({.until = [&]() noexcept { return ready(element); },
                       .fails_if = [&]() noexcept { return is_hopeless(w, from); },
                       .woken_by = wakes::nobody});
 }
@@ -56,11 +56,11 @@ status test_until(window_view& view, std::uint64_t at, std::size_t bytes, const 
   if (const status s = usable(view); s != status::done) return s;
   window_core& w = core_of(view);
   const entry_scope in(w, call::test_until);
-  const std::byte* place = nullptr;
-  if (const status s = find_element(w, at, bytes, place); s != status::done) return s;
-  if (ready(place)) return status::done;
+  const std::byte* element = nullptr;
+  if (const status s = find_element(w, at, bytes, element); s != status::done) return s;
+  if (ready(element)) return status::done;
   w.ctx->progress();
-  if (ready(place)) return status::done;
+  if (ready(element)) return status::done;
   const status s = w.revocation();
   return s == status::done ? status::not_yet : s;
 }

@@ -18,13 +18,13 @@ namespace rma::detail {
 enum class lock_place : std::uint8_t { unknown, cpu, network };
 
 struct lock_experience {
-  lock_place place = lock_place::unknown;  ///< its home at this rank's last request
-  bool alone = false;                      ///< no other rank runs on the target's node, by its manager's reply
-  std::int64_t atomic_ns = 0;              ///< the shortest time of a network atomic; 0: not known
-  std::int64_t debt_ns = 0;                ///< excess time of the manager's replies, less the time saved
-  bool writes = false;                     ///< only writes were pending at the end of the last epoch
-  std::uint32_t small_epochs = 0;          ///< small deferrable epochs in a row in network mode (lock "auto")
-  std::uint32_t migrate_after = 8;         ///< number of them after which the manager is asked for a migration
+  lock_place manager = lock_place::unknown;  ///< its home at this rank's last request
+  bool alone = false;                        ///< no other rank runs on the target's node, by its manager's reply
+  std::int64_t atomic_ns = 0;                ///< the shortest time of a network atomic; 0: not known
+  std::int64_t debt_ns = 0;                  ///< excess time of the manager's replies, less the time saved
+  bool writes = false;                       ///< only writes were pending at the end of the last epoch
+  std::uint32_t small_epochs = 0;            ///< small deferrable epochs in a row in network mode (lock "auto")
+  std::uint32_t migrate_after = 8;           ///< number of them after which the manager is asked for a migration
 };
 inline constexpr std::uint32_t home_after_max = 4096;
 
@@ -90,9 +90,9 @@ constexpr lock_experience after_no(lock_experience e) noexcept {
 }
 
 /// The experience after the lock was found at `place`; it starts anew if the lock has migrated.
-constexpr lock_experience found_at(lock_experience e, lock_place place) noexcept {
-  if (e.place != place) e.debt_ns = 0;
-  e.place = place;
+constexpr lock_experience found_at(lock_experience e, lock_place manager) noexcept {
+  if (e.manager != manager) e.debt_ns = 0;
+  e.manager = manager;
   return e;
 }
 

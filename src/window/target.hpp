@@ -63,7 +63,7 @@ struct lock_request {
   bool alone = false;                  ///< see lock_header
   std::int64_t home_asked_ns = -1;     ///< time of the pending lock_word::home; -1: none
   std::int64_t home_answered_ns = -1;  ///< time of the reply lock_word::welcome; -1: none
-  bool welcome = false;
+  bool may_migrate = false;
 };
 
 struct protocol;
@@ -76,7 +76,7 @@ struct route {
 
 /// The messages received from one rank. Written by handlers; guarded by the progress lock.
 struct target_news {
-  message_counts told;
+  message_counts messages;
   std::uint32_t through = 0;              ///< the last fence that it has completed, by its reply (fence "def")
   std::uint32_t neighbor_finished = 0;    ///< last fence among neighbors that it has finished
   std::uint32_t neighbor_opened = 0;      ///< last fence among neighbors that it has opened

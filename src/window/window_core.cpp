@@ -14,7 +14,7 @@ far_target& window_core::find_far_target(int target) {
   auto& found = far_targets[target];
   if (found == nullptr) {
     found = std::make_unique<far_target>();
-    if (manager_first) found->experience.place = lock_place::cpu;
+    if (manager_first) found->experience.manager = lock_place::cpu;
   }
   last_fabric_target = target;
   last_fabric_state = found.get();
@@ -37,8 +37,8 @@ void note_dirty(window_core& w, int target, target_state& state) noexcept {
 
 window_block* window_core::block_of(int target) const noexcept {
   if (!intranode && target != team->rank) return nullptr;
-  const int place = team->node_index(target);
-  return place < 0 ? nullptr : block_at(place);
+  const int node_slot = team->node_index(target);
+  return node_slot < 0 ? nullptr : block_at(node_slot);
 }
 
 }  // namespace rma::detail

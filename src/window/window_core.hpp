@@ -106,11 +106,11 @@ struct window_core : window_view {
   std::vector<attachment> attachments;  ///< of a dynamic window, sorted by address
   std::size_t table_offset = 0, table_bytes = 0;
 
-  bool exposed = false;             ///< between post and wait
-  std::vector<int> access_group;    ///< targets of start
-  std::vector<int> exposure_group;  ///< origins of post
-  std::vector<epoch_counts> told;   ///< per mapped rank
-  std::vector<int> dirty;           ///< targets with pending operations
+  bool exposed = false;                ///< between post and wait
+  std::vector<int> access_group;       ///< targets of start
+  std::vector<int> exposure_group;     ///< origins of post
+  std::vector<epoch_counts> notified;  ///< per mapped rank
+  std::vector<int> dirty;              ///< targets with pending operations
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
   dissemination::barrier_handle far_barrier{};  ///< state of the barrier by messages
@@ -153,26 +153,26 @@ struct window_core : window_view {
   [[nodiscard]] window_block* block_of(int target) const noexcept;
   /// A member's description of its part (size, region), on any node; null if it is not known.
   [[nodiscard]] const window_block* identity_of(int target) const noexcept {
-    const int place = team->node_index(target);
-    return place < 0 ? nullptr : block_at(place);
+    const int node_slot = team->node_index(target);
+    return node_slot < 0 ? nullptr : block_at(node_slot);
   }
   [[nodiscard]] window_block& my_block() const noexcept { return *block_at(team->node_index(team->rank)); }
-  [[nodiscard]] window_block* block_at(int place) const noexcept {
-    return reinterpret_cast<window_block*>(board->segment(static_cast<std::size_t>(place)) + block_offset);
+  [[nodiscard]] window_block* block_at(int node_slot) const noexcept {
+    return reinterpret_cast<window_block*>(board->segment(static_cast<std::size_t>(node_slot)) + block_offset);
   }
   template <class T>
   [[nodiscard]] T* array(window_block& block, std::size_t at) const noexcept {
     return reinterpret_cast<T*>(reinterpret_cast<std::byte*>(&block) + at);
   }
   void ring(int target) const noexcept {
-    const int place = team->node_index(target);
-    if (place >= 0) board->ring_doorbell(static_cast<std::size_t>(place));
+    const int node_slot = team->node_index(target);
+    if (node_slot >= 0) board->ring_doorbell(static_cast<std::size_t>(node_slot));
   }
 
   /// For what only the target's program may wait for.
   void ring_waiters(int target) const noexcept {
-    const int place = team->node_index(target);
-    if (place >= 0) board->ring_waiters(static_cast<std::size_t>(place));
+    const int node_slot = team->node_index(target);
+    if (node_slot >= 0) board->ring_waiters(static_cast<std::size_t>(node_slot));
   }
 
   /// Opens or closes the inlined path to a mapped target.

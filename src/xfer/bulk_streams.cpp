@@ -275,7 +275,7 @@ void bulk_streams::end_peer(int peer) {
   peer_state& p = with(peer);
   for (auto at = p.all.begin(); at != p.all.end();) {
     bulk_stream& s = *at++;
-    bulk_order::leave(s);
+    bulk_order::remove(s);
     s.result = status::peer_failed;
     s.at = bulk_stream::stage::posted;
     finish_if_over(s);

@@ -55,7 +55,7 @@ status report(window_core& w, int target, target_state& state, status s) noexcep
 }
 
 /// Reports like `report`, and clears the target's state: nothing is pending any more, or it will never complete.
-status settle(window_core& w, int target, target_state& state, status s) noexcept {
+status conclude(window_core& w, int target, target_state& state, status s) noexcept {
   RMA_ASSERT(state.dirty && !w.dirty.empty());
   s = report(w, target, state, s);
   state.dirty = false;
@@ -97,7 +97,7 @@ status complete_issued(window_core& w, int target) noexcept {
     ask_placed(w, target);
     return over();
   });
-  return settle(w, target, state, s);
+  return conclude(w, target, state, s);
 }
 
 bool complete_plain(window_core& w, int target) noexcept {
@@ -138,7 +138,7 @@ status complete_locally(window_core& w, int target) noexcept {
   if (!w.is_far(target) || !w.far(target).unplaced) return complete_target(w, target);
   const auto back = [&]() noexcept { return is_back(state); };
   const status s = await(w, target, state, back, back);
-  return s == status::peer_failed ? settle(w, target, state, s) : report(w, target, state, s);
+  return s == status::peer_failed ? conclude(w, target, state, s) : report(w, target, state, s);
 }
 
 status try_complete_target(window_core& w, int target) noexcept {
@@ -152,10 +152,10 @@ status try_complete_issued(window_core& w, int target) noexcept {
   if (w.gathered.wait_for(target)) copy_gathered(w);
   const far_target* const far = as_far(w, target, state);
   ask_placed(w, target);
-  if (is_over(state, far)) return settle(w, target, state, status::done);
+  if (is_over(state, far)) return conclude(w, target, state, status::done);
   if (!w.ctx->gone(w.world_rank(target))) return status::not_yet;
   (void)w.ctx->progress();  // it may have come before the news did
-  return settle(w, target, state, is_over(state, far) ? status::done : status::peer_failed);
+  return conclude(w, target, state, is_over(state, far) ? status::done : status::peer_failed);
 }
 
 void mark_issued(window_core& w, issued_mark& mark) noexcept {
@@ -178,7 +178,7 @@ status issued_state(window_core& w, const issued_mark& mark) noexcept {
   if (is_over()) return report(w, mark.target, state, status::done);
   if (!is_gone) return status::not_yet;
   (void)w.ctx->progress();  // it may have come before the news did
-  return settle(w, mark.target, state, is_over() ? status::done : status::peer_failed);
+  return conclude(w, mark.target, state, is_over() ? status::done : status::peer_failed);
 }
 
 namespace {

@@ -38,7 +38,7 @@ class copy_record {
   [[nodiscard]] std::uint32_t copies() const noexcept { return copies_.load(relaxed); }
   /// The path of copies that fit a message, until the experience is evaluated again.
   [[nodiscard]] plain_way settled() const noexcept { return settled_.load(relaxed); }
-  void settle(plain_way way) noexcept { settled_.store(way, relaxed); }
+  void decide(plain_way way) noexcept { settled_.store(way, relaxed); }
   void count() noexcept { copies_.store(copies_.load(relaxed) + 1, relaxed); }
 
  private:

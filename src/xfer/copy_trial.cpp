@@ -37,7 +37,7 @@ plain_way next_plain_way(window_core& w, const operation_args& a) noexcept {
   plain_way way = record.settled();
   if (way == plain_way::general || record.copies() % message_measured_every == 0) {
     way = plain_way_of(next_copy(experience_of(record, a.bytes)));
-    record.settle(way);
+    record.decide(way);
   }
   if (way == plain_way::kernel && w.terms.open) return plain_way::general;
   if (way != plain_way::general) record.count();

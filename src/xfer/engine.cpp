@@ -128,8 +128,8 @@ unsigned engine::on_duty(void* self) noexcept {
 std::string engine::describe(void* self) {
   std::string text;
   for (const auto& [id, w] : static_cast<engine*>(self)->windows_) {
-    const std::string place = entry_scope::place_of(*w);
-    if (!place.empty()) text += (text.empty() ? "" : "; ") + place;
+    const std::string waits_in = entry_scope::place_of(*w);
+    if (!waits_in.empty()) text += (text.empty() ? "" : "; ") + waits_in;
   }
   return text;
 }
@@ -182,8 +182,8 @@ void engine::on_notify(void* self, int source, std::span<const std::byte> payloa
     case counter_kind::signal:
       if (h.index < w->hints.signals) w->array<word64>(mine, w->layout.signals_at)[h.index].fetch_add(1);
       break;
-    case counter_kind::completion: ++w->news[source].told.completions; break;
-    case counter_kind::post: ++w->news[source].told.posts; break;
+    case counter_kind::completion: ++w->news[source].messages.completions; break;
+    case counter_kind::post: ++w->news[source].messages.posts; break;
   }
 }
 

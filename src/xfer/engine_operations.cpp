@@ -23,9 +23,9 @@ operation_record& engine::one_more_operation() {
 }
 
 operation_record* engine::find_operation(std::uint64_t id) noexcept {
-  const auto place = static_cast<std::uint32_t>(id);
-  if (place == 0 || place > operations_.size()) return nullptr;
-  operation_record& op = operations_[place - 1];
+  const auto slot = static_cast<std::uint32_t>(id);
+  if (slot == 0 || slot > operations_.size()) return nullptr;
+  operation_record& op = operations_[slot - 1];
   return op.generation == id >> 32 ? &op : nullptr;
 }
 

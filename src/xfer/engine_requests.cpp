@@ -200,7 +200,7 @@ unsigned engine::advance_tasks(void* self) noexcept {
       const bool awaited = advance(*node, *w);
       if (awaited || node->reached != status::not_yet) ++ended;
     }
-    w->mutex.leave();
+    w->mutex.exit();
   }
   {
     const std::lock_guard guard(me.ctx_.lock());
@@ -246,14 +246,14 @@ status step(request_node& node) noexcept {
   if (node.step != task_step::none) return status::not_yet;
   if (node.reached == status::not_yet) (void)advance(node, *w);
   if (node.reached == status::not_yet) {
-    const status lost = node.task->failed(*w);
-    if (lost == status::done) return status::not_yet;
+    const status failure = node.task->failed(*w);
+    if (failure == status::done) return status::not_yet;
     (void)owner.ctx().progress();  // an event may have arrived before the report of the death
     if (node.step != task_step::none) return status::not_yet;
     if (node.reached == status::not_yet) (void)advance(node, *w);
     if (node.reached == status::not_yet) {
-      node.task->give_up(*w, lost);
-      return owner.end_task(node, *w, lost);
+      node.task->give_up(*w, failure);
+      return owner.end_task(node, *w, failure);
     }
   }
   return owner.end_task(node, *w, node.task->conclude(*w, node.reached));
@@ -284,12 +284,12 @@ namespace {
 status state_outside(request_node& node) noexcept {
   status s = node.outside->state();
   if (s != status::not_yet) return s;
-  const status lost = node.outside->failed();
-  if (lost == status::done) return status::not_yet;
+  const status failure = node.outside->failed();
+  if (failure == status::done) return status::not_yet;
   (void)node.owner->ctx().progress();
   s = node.outside->state();
   if (s != status::not_yet) return s;
-  node.outside->give_up(lost);
+  node.outside->give_up(failure);
   return node.outside->state();
 }
 

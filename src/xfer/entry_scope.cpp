@@ -41,11 +41,11 @@ void entry_scope::begin() noexcept {
 
 void entry_scope::end() noexcept {
   if (w_.observed) tell();
-  if (inside_) w_.mutex.leave();
+  if (inside_) w_.mutex.exit();
 }
 
 void entry_scope::tell() noexcept {
-  w_.ctx->around().leave();
+  w_.ctx->around().exit();
   if (w_.trace == nullptr) return;
   trace_event e;
   std::string text;

@@ -74,7 +74,7 @@ class window_guard {
   window_guard& operator=(const window_guard&) = delete;
   ~window_guard() {
     if (mutex_ != nullptr) [[unlikely]]
-      mutex_->leave();
+      mutex_->exit();
   }
 
  private:

@@ -47,8 +47,8 @@ struct epoch_rules {
   void (*refused)(window_core& w, int target) noexcept;
   /// The value of the immediate that announces this write to the target. False: it has none.
   bool (*immediate)(const window_core& w, const checked_operation& o, std::uint32_t& value) noexcept;
-  /// Called for a put by the network in an epoch that counts; `told`: with an immediate. Under the progress lock.
-  void (*written)(window_core& w, const checked_operation& o, bool told) noexcept;
+  /// Called for a put by the network in an epoch that counts; `notified`: with an immediate. Under the progress lock.
+  void (*written)(window_core& w, const checked_operation& o, bool notified) noexcept;
   /// Called at the target for the last operation of an origin's epoch; `number` is last_of_epoch minus the signal in
   /// its header. Under the progress lock.
   void (*last_came)(window_core& w, int source, std::uint32_t number) noexcept;

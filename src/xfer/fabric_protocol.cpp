@@ -258,19 +258,19 @@ void post_lists(posting& to, const checked_operation& o, std::byte* here, std::u
   const std::size_t room = std::min(pieces_max, put ? to.caps().gather_max : to.caps().scatter_max);
   std::array<fabric::local_slice, pieces_max> list;
   std::size_t count = 0;
-  fabric::remote_slice place{there + static_cast<std::uint64_t>(o.target->lower()) + first, 0};
+  fabric::remote_slice slice{there + static_cast<std::uint64_t>(o.target->lower()) + first, 0};
   const auto flush = [&] {
-    if (count != 0) to.post({list.data(), count}, {&place, 1});
-    place = {place.address + place.bytes, 0};
+    if (count != 0) to.post({list.data(), count}, {&slice, 1});
+    slice = {slice.address + slice.bytes, 0};
     count = 0;
   };
   for (cursor origin(*o.origin, first); origin.remaining() != 0 && to.goes_on();) {
     const block at = origin.front();
-    const std::size_t part = std::min(at.bytes, to.caps().transfer_bytes_max - place.bytes);
+    const std::size_t part = std::min(at.bytes, to.caps().transfer_bytes_max - slice.bytes);
     list[count++] = {here + at.offset, part};
-    place.bytes += part;
+    slice.bytes += part;
     origin.advance_in_block(part);
-    if (count == room || place.bytes == to.caps().transfer_bytes_max) flush();
+    if (count == room || slice.bytes == to.caps().transfer_bytes_max) flush();
   }
   flush();
 }

@@ -58,20 +58,20 @@ status run_own(window_core& w, const checked_operation& o) noexcept {
   std::uint64_t done = 0;
   status result = status::done;
   for_each_block(shape(o.target), [&](std::ptrdiff_t at, std::size_t bytes) {
-    std::byte* const place = local_range(w, o.offset + static_cast<std::uint64_t>(at), bytes);
+    std::byte* const element = local_range(w, o.offset + static_cast<std::uint64_t>(at), bytes);
     const bool reads = a.kind == call::get || (from.empty() && a.kind != call::put);
-    if (place == nullptr) {
+    if (element == nullptr) {
       result = status::out_of_window;
-    } else if (!w.writable && !(reads ? can_read(place, bytes) : can_write(place, bytes))) {
+    } else if (!w.writable && !(reads ? can_read(element, bytes) : can_write(element, bytes))) {
       result = status::transfer_failed;
     } else if (a.kind == call::compare_and_swap) {
-      swap_owned(place, a.compare, from.data(), old.data(), bytes);
+      swap_owned(element, a.compare, from.data(), old.data(), bytes);
     } else if (a.kind == call::put) {
-      std::memcpy(place, from.data() + done, bytes);
+      std::memcpy(element, from.data() + done, bytes);
     } else if (a.kind == call::get) {
-      std::memcpy(old.data() + done, place, bytes);
+      std::memcpy(old.data() + done, element, bytes);
     } else {
-      const status s = apply_owned(place, from.empty() ? nullptr : from.data() + done,
+      const status s = apply_owned(element, from.empty() ? nullptr : from.data() + done,
                                    old.empty() ? nullptr : old.data() + done, bytes, a.op, a.type);
       if (s != status::done) result = s;
     }

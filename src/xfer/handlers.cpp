@@ -160,8 +160,8 @@ bool can_access(const window_core& w, const incoming& in) noexcept {
     local_rows at{};
     if (!find_rows(w, piece, at)) return true;
     for (std::uint32_t row = 0; row < piece.rows; ++row) {
-      std::byte* const place = at.first + static_cast<std::ptrdiff_t>(row) * at.stride;
-      if (!(writes ? can_write(place, at.bytes) : can_read(place, at.bytes))) return false;
+      std::byte* const element = at.first + static_cast<std::ptrdiff_t>(row) * at.stride;
+      if (!(writes ? can_write(element, at.bytes) : can_read(element, at.bytes))) return false;
     }
   }
   return true;

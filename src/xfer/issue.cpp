@@ -23,13 +23,13 @@ namespace {
 
 void find_target(window_core& w, int target, checked_operation& o) noexcept {
   o.peer = w.world_rank(target);
-  const int place = w.team->node_index(target);
-  if (place < 0) {
+  const int slot = w.team->node_index(target);
+  if (slot < 0) {
     o.far = &w.far(target);
     o.state = o.far;
   } else {
     o.state = &w.states[w.index_of(target)];
-    o.block = w.block_at(place);
+    o.block = w.block_at(slot);
   }
 }
 
@@ -175,9 +175,9 @@ status locate(window_core& w, const checked_operation& o, placement& at) noexcep
   at.region = &at.attached;
   const int target = o.args->target;
   if (w.kind == call::create_dynamic) {
-    const int place = w.team->node_index(target);
+    const int slot = w.team->node_index(target);
     at.mapped =
-        target == w.team->rank || (w.intranode && place >= 0 && w.board->same_process(static_cast<std::size_t>(place)));
+        target == w.team->rank || (w.intranode && slot >= 0 && w.board->same_process(static_cast<std::size_t>(slot)));
     const status s = find_attached(w, target, o, at.attached);  // base stays 0: offsets are addresses
     at.registered = at.attached.bytes != 0;
     return s;
@@ -379,10 +379,10 @@ void notify_mapped(window_core& w, window_block& there, int target, counter_kind
   if (kind == counter_kind::signal) {
     w.array<word64>(there, w.layout.signals_at)[index].fetch_add(1);
   } else {
-    epoch_counts& told = w.told[w.index_of(target)];
+    epoch_counts& notified = w.notified[w.index_of(target)];
     const bool is_post = kind == counter_kind::post;
     const std::size_t at = is_post ? w.layout.posts_at : w.layout.completions_at;
-    w.array<word32>(there, at)[w.index_of(w.team->rank)].publish(is_post ? ++told.posts : ++told.completions);
+    w.array<word32>(there, at)[w.index_of(w.team->rank)].publish(is_post ? ++notified.posts : ++notified.completions);
   }
   w.ring_waiters(target);
 }

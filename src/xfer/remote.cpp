@@ -187,7 +187,7 @@ status find_far_table(window_core& w, int target, far_target& far) noexcept {
       const status s =
           remote_read(e, *w.ctx->wide(), rank, fabric::region_key{at, bytes, head.key}, at, table.data(), bytes);
       if (s != status::done) return s;
-      if (const status again = read_head(head); again != status::done) return again;
+      if (const status reread = read_head(head); reread != status::done) return reread;
       if (head.version.load() != version) continue;
     }
     const std::lock_guard guard(w.ctx->lock());  // any thread may resume waiting operations, which read the table

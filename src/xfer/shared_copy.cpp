@@ -89,24 +89,24 @@ std::byte* slot_of(const window_core& w, int source, std::uint64_t offset, std::
 
 status serve(engine& e, int source, const share_header& h) noexcept {
   const window_core* const w = e.find(h.window);
-  std::byte* const place = w == nullptr ? nullptr : local_range(*w, h.offset, h.bytes);
-  if (place == nullptr) return status::out_of_window;
+  std::byte* const target = w == nullptr ? nullptr : local_range(*w, h.offset, h.bytes);
+  if (target == nullptr) return status::out_of_window;
   if (h.kind == share_kind::staged_put || h.kind == share_kind::staged_get) {
-    std::byte* const stage = slot_of(*w, source, h.place, h.bytes);
+    std::byte* const stage = slot_of(*w, source, h.buffer, h.bytes);
     if (stage == nullptr) return status::out_of_window;
     const bool writes = h.kind == share_kind::staged_put;
-    if (!w->writable && !(writes ? can_write(place, h.bytes) : can_read(place, h.bytes)))
+    if (!w->writable && !(writes ? can_write(target, h.bytes) : can_read(target, h.bytes)))
       return status::transfer_failed;
     if (writes) {
-      copy_bytes(place, stage, h.bytes);
+      copy_bytes(target, stage, h.bytes);
     } else {
-      copy_to_reader(stage, place, h.bytes);
+      copy_to_reader(stage, target, h.bytes);
     }
     return status::done;
   }
-  const fabric::local_slice here{place, h.bytes};
-  const fabric::remote_slice there{h.place, h.bytes};
-  const fabric::region_key region{h.place, h.bytes, 0};
+  const fabric::local_slice here{target, h.bytes};
+  const fabric::remote_slice there{h.buffer, h.bytes};
+  const fabric::region_key region{h.buffer, h.bytes, 0};
   fabric::network& network = e.ctx().network_of(source);
   return h.kind == share_kind::put ? network.read(source, {&here, 1}, region, {&there, 1}, 0)
                                    : network.write(source, {&here, 1}, region, {&there, 1}, 0);

@@ -28,7 +28,7 @@ class passage {
   passage(window_core& w, const checked_operation& o, staging& stage) noexcept : w_(w), o_(o), stage_(stage) {}
 
   /// Requests pieces as far as there are slots. False if the target is not certain to serve the next one.
-  bool ask() noexcept {
+  bool request() noexcept {
     for (; asked_bytes_ < o_.bytes && last_ - first_ < pieces_.size(); ++last_) {
       const std::uint64_t bytes = bytes_of(asked_bytes_);
       piece& next = pieces_[last_ % pieces_.size()];
@@ -89,7 +89,7 @@ status run_staged(window_core& w, const fabric::region_key& region, const checke
   status s = status::done;
   const auto is_hopeless = [&s]() noexcept { return s == status::peer_failed || s == status::job_aborted; };
   while (!is_hopeless() && (pieces.done_bytes() < o.bytes || pieces.waits())) {
-    if (answers && s == status::done) answers = pieces.ask();
+    if (answers && s == status::done) answers = pieces.request();
     if (!pieces.waits()) break;
     if (const status taken = pieces.take(); !ok(taken)) s = taken;
   }

@@ -55,9 +55,9 @@ class staging {
     if (rt.stage.now.compare_exchange_strong(was, state::held, std::memory_order_acquire)) return true;
     if (was != state::unmade || !rt.stage.now.compare_exchange_strong(was, state::held)) return false;
     for (std::size_t slots = stage_slots_max; slots >= stage_slots_min; slots /= 2) {
-      const auto place = rt.take_any(slots * stage_slot_bytes, shm::page_bytes);
-      if (!place) continue;
-      rt.stage.offset = *place;
+      const auto offset = rt.take_any(slots * stage_slot_bytes, shm::page_bytes);
+      if (!offset) continue;
+      rt.stage.offset = *offset;
       rt.stage.slots = slots;
       return true;
     }

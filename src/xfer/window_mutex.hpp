@@ -32,7 +32,7 @@ class window_mutex {
     depth_ = 1;
     return true;
   }
-  void leave() noexcept {
+  void exit() noexcept {
     RMA_ASSERT(depth_ != 0 && lock_.is_taken());
     if (--depth_ != 0) return;
     owner_.store(no_thread, std::memory_order_relaxed);
@@ -42,7 +42,7 @@ class window_mutex {
   [[nodiscard]] unsigned leave_wholly(platform& around) noexcept {
     if (!is_inside(around.thread())) return 0;
     const unsigned depth = std::exchange(depth_, 1U);
-    leave();
+    exit();
     return depth;
   }
   void come_back(platform& around, unsigned depth) noexcept {

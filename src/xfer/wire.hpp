@@ -98,7 +98,7 @@ enum class share_kind : std::uint64_t {
 struct share_header {
   std::uint64_t window;
   std::uint64_t offset;  ///< offset in the target's part
-  std::uint64_t place;   ///< an address in the origin's process, or an offset in its segment
+  std::uint64_t buffer;  ///< an address in the origin's process, or an offset in its segment
   std::uint64_t bytes;
   share_kind kind;
   std::uint64_t ticket = 0;  ///< the origin's number, which a refusal repeats

@@ -65,7 +65,7 @@ int accuse(boot::client& me) {
   (void)::sigwait(&go, &number);  // until the test has read who is who
   me.report_death(1);
   (void)me.fence();
-  me.leave();
+  me.finalize();
   return 9;
 }
 
@@ -79,7 +79,7 @@ int leave_later(boot::client& me) {
   std::fflush(stdout);
   int number = 0;
   (void)::sigwait(&go, &number);
-  me.leave();
+  me.finalize();
   return 0;
 }
 
@@ -97,7 +97,7 @@ int run(std::string_view mode) {
   if (mode == "abort") return me->fence() == status::job_aborted ? 0 : 1;
   if (mode == "accuse") return accuse(*me);
   if (mode == "leave-later") return leave_later(*me);
-  me->leave();
+  me->finalize();
   return exit_status;
 }
 

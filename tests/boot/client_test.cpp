@@ -133,7 +133,7 @@ TEST_CASE("a death ends waiting and reaches everyone", "[boot][death]") {
   std::string value;
   CHECK(clients[2]->put("late", "1") == status::done);
   CHECK(clients[0]->get("late", value) == status::done);
-  for (const int rank : {0, 1, 2}) clients[static_cast<std::size_t>(rank)]->leave();
+  for (const int rank : {0, 1, 2}) clients[static_cast<std::size_t>(rank)]->finalize();
 }
 
 TEST_CASE("a missing key after a death that was not yet told", "[boot][death]") {
@@ -179,8 +179,8 @@ TEST_CASE("report_death and mark_dead are deaths", "[boot][death]") {
 TEST_CASE("leaving is no death", "[boot][leave]") {
   world ranks(3);
   auto clients = ranks.join_all();
-  clients[2]->leave();
-  clients[2]->leave();
+  clients[2]->finalize();
+  clients[2]->finalize();
   clients[2].reset();
   CHECK(ranks.jobs.state(2) == rank_state::left);
   ranks.jobs.mark_dead(2);  // its process ends, as the launcher says of every rank
@@ -216,7 +216,7 @@ TEST_CASE("a job can be joined again after leaving", "[boot][leave]") {
     // What was put in an earlier round is gone: all wait for a key that only the last round knew.
     bool good = me->get("old", value) == status::bad_argument && me->fence() == status::done;
     good = good && me->put("old", "1") == status::done && me->fence() == status::done;
-    me->leave();
+    me->finalize();
     return good;
   };
   std::vector<std::future<bool>> working;
@@ -229,11 +229,11 @@ TEST_CASE("a job can be joined again after leaving", "[boot][leave]") {
   }
   for (auto& each : working) CHECK(each.get());
   auto clients = ranks.join_all();
-  clients[0]->leave();
+  clients[0]->finalize();
   auto early = std::async(std::launch::async, [&] { return join(ranks.options_of(0)); });
   CHECK(clients[1]->put("still", "here") == status::done);
-  clients[1]->leave();
-  clients[2]->leave();
+  clients[1]->finalize();
+  clients[2]->finalize();
   auto again = std::async(std::launch::async, [&] { return join(ranks.options_of(1)); });
   const auto last = join(ranks.options_of(2));
   CHECK(last->size() == 3);
@@ -271,7 +271,7 @@ TEST_CASE("a server that ends in good order or not", "[boot][leave]") {
   CHECK(clients[1]->poll_events(died) == status::done);  // it said good-bye: no reason to presume anyone dead
   CHECK_FALSE(readable(*clients[1]));
   CHECK(clients[1]->fence() == status::fabric_lost);
-  clients[1]->leave();
+  clients[1]->finalize();
 }
 
 TEST_CASE("a rank that ends before joining stops the others", "[boot][join]") {
@@ -364,7 +364,7 @@ TEST_CASE("a job of one needs no server", "[boot][single]") {
   CHECK(me->event_fd() == -1);
   std::vector<int> died;
   CHECK(me->poll_events(died) == status::done);
-  me->leave();
+  me->finalize();
 }
 
 // Goal: what the launcher says is understood, or refused in one line. Method: this process's own environment.

@@ -61,7 +61,7 @@ struct world {
       working.push_back(std::async(std::launch::async, [this, rank, &work] {
         const auto me = join(options_of(rank));
         auto result = work(*me);
-        me->leave();
+        me->finalize();
         return result;
       }));
     }
@@ -79,7 +79,7 @@ struct world {
 inline std::pair<status, std::string> join_error(const options& how) {
   try {
     const auto joined = join(how);
-    joined->leave();
+    joined->finalize();
     return {status::done, ""};
   } catch (const Error& e) {
     return {e.code(), e.what()};

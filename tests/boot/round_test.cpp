@@ -41,7 +41,7 @@ struct table {
     return say(rank, frame_writer(message::put).text(key).text(value).finish());
   }
   bool fence(int rank) { return say(rank, rma::boot::bare_frame(message::fence)); }
-  bool leave(int rank) { return say(rank, rma::boot::bare_frame(message::leave)); }
+  bool finalize(int rank) { return say(rank, rma::boot::bare_frame(message::finalize)); }
 
   /// What `rank` has heard since the last call.
   std::vector<message> types(int rank) {
@@ -127,7 +127,7 @@ TEST_CASE("a round says where a rank is", "[boot][round]") {
   CHECK(ranks.logic.where(0) == "in the start of the job: makes a mess; waits for all ranks");
   CHECK(ranks.fence(1));
   CHECK(ranks.logic.where(0) == "has started, and is in the program");
-  CHECK(ranks.leave(0));
+  CHECK(ranks.finalize(0));
   CHECK(ranks.logic.where(0) == "has left the job");
   ranks.logic.die(1);
   CHECK(ranks.logic.where(1) == "is dead");
@@ -141,7 +141,7 @@ TEST_CASE("a get waits again once its rank knows of the death", "[boot][round]")
   CHECK(ranks.types(0) == types{message::no_value});
   CHECK(ranks.get(0, "a", 1));
   CHECK(ranks.types(0).empty());
-  CHECK(ranks.leave(1));  // now nobody is left who could put it
+  CHECK(ranks.finalize(1));  // now nobody is left who could put it
   CHECK(ranks.types(0) == types{message::no_value});
 }
 
@@ -160,7 +160,7 @@ TEST_CASE("leaving fails a fence, and a get that waits for all", "[boot][round]"
   table ranks(3);
   CHECK(ranks.fence(0));
   CHECK(ranks.get(1, "a"));
-  CHECK(ranks.leave(2));
+  CHECK(ranks.finalize(2));
   CHECK(ranks.types(0) == types{message::fence_failed});
   CHECK(ranks.types(1).empty());  // rank 0 may still put it
   CHECK(ranks.types(2) == types{message::bye});
@@ -193,7 +193,7 @@ TEST_CASE("no order of events leaves ranks waiting for ever", "[boot][round]") {
       ranks.logic.die(rank);
       waits[at] = false;
     } else if (!waits[at]) {
-      if (what == 1) REQUIRE(ranks.leave(rank));
+      if (what == 1) REQUIRE(ranks.finalize(rank));
       if (what > 1 && what < 8) REQUIRE(ranks.put(rank, key, "v"));
       if (what >= 8 && what < 14) waits[at] = ranks.get(rank, key, 99);
       if (what >= 14) waits[at] = ranks.fence(rank);

@@ -244,7 +244,7 @@ TEST_CASE("a server that does not know the key is not believed", "[boot][strange
   if (after_hello == "welcome") {
     (void)impostor.send(frame_writer(message::challenge).raw(std::string(digest_bytes, 'c')).finish(), deadline);
     REQUIRE(impostor.next(got, deadline) == frame_link::result::ready);
-    (void)impostor.send(frame_writer(message::welcome).raw(got.body).finish(), deadline);  // plays the proof back
+    (void)impostor.send(frame_writer(message::accepted).raw(got.body).finish(), deadline);  // plays the proof back
   }
   if (after_hello == "nonsense") (void)impostor.send("SSH-2.0-OpenSSH_9.2p1\r\n", deadline);
   if (after_hello == "refuse") {
@@ -285,5 +285,5 @@ TEST_CASE("a member that talks nonsense dies alone", "[boot][strangers]") {
   CHECK(last == frame_link::result::closed);
   CHECK(survivor->fence() == status::peer_failed);
   CHECK(ranks.jobs.deaths() == std::vector<int>{1});
-  survivor->leave();
+  survivor->finalize();
 }

@@ -46,7 +46,7 @@ TEST_CASE("tcp: a job without a launcher", "[boot][tcp]") {
         good = good && me->get("k" + std::to_string(other), value) == status::done && value == std::to_string(other);
       }
       good = good && me->fence() == status::done;
-      me->leave();
+      me->finalize();
       return good;
     }));
   }
@@ -59,13 +59,13 @@ TEST_CASE("tcp: rank 0 leaving in good order is not its death", "[boot][tcp]") {
   auto zero = std::async(std::launch::async, [&] { return join(tcp_options(address, key, 0, 2)); });
   const auto one = join(tcp_options(address, key, 1, 2));
   auto host = zero.get();
-  host->leave();
+  host->finalize();
   host.reset();
   CHECK(one->fence() != status::done);
   std::vector<int> died;
   CHECK(one->poll_events(died) == status::done);
   CHECK(died.empty());
-  one->leave();
+  one->finalize();
 }
 
 // Goal: of jobs one after the other at one address, none is disturbed by the one before. Method: the others do not wait
@@ -85,7 +85,7 @@ TEST_CASE("tcp: a rank comes while rank 0 ends the job before", "[boot][tcp]") {
         if (me->put("job of " + std::to_string(rank), mine) != status::done) return job;
         if (me->get("job of " + std::to_string((rank + 1) % size), value) != status::done || value != mine) return job;
         if (me->fence() != status::done) return job;
-        me->leave();
+        me->finalize();
       }
       return jobs;
     }));

@@ -234,7 +234,7 @@ class fake_boot final : public boot::client {
   status get(std::string_view, std::string&) override { return status::done; }
   status fence() override { return status::done; }
   void abort(int, std::string_view) noexcept override {}
-  void leave() noexcept override {}
+  void finalize() noexcept override {}
   void report_death(int rank) noexcept override { reported.push_back(rank); }
   int event_fd() const noexcept override { return -1; }
   status poll_events(std::vector<int>& died) override {

@@ -229,7 +229,7 @@ const violation of_operations[] = {
     {"a thread leaves a window in which it is not", "depth_ != 0",
      [] {
        window_mutex mutex;
-       mutex.leave();
+       mutex.exit();
      }},
 };
 

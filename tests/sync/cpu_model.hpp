@@ -471,7 +471,7 @@ struct model {
       return emit(next);
     }
     if (of(r).at != place::granted || agent_wakes != wake_stage::over) return;
-    (void)next.turns.leave(next, r, of(r).done);
+    (void)next.turns.release(next, r, of(r).done);
     next = next.ended(r);
     if (!turns.waiting().empty()) next.agent.rung = true;
     emit(next);

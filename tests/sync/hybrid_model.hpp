@@ -419,7 +419,7 @@ struct model {
   template <class Emit>
   void let_go_of_grant(int r, Emit&& emit) const {
     model next = *this;
-    (void)next.turns.leave(next, r, of(r).locks);
+    (void)next.turns.release(next, r, of(r).locks);
     next = next.ended(r);
     next.wake(std::exchange(next.wakes, false), emit);
   }
@@ -435,7 +435,7 @@ struct model {
     const auto_end end = end_of(reply, named);
     if (reply == migration_reply::yes) emit(next.answered_late(r));
     if (reply != migration_reply::asked) next.of(r).reply = migration_reply::not_asked;
-    if (end == auto_end::ask && !of(r).cancels) {
+    if (end == auto_end::request_migration && !of(r).cancels) {
       next.of(r).reply = migration_reply::asked;
       emit(next);
     } else if (end == auto_end::cancel) {

@@ -180,7 +180,7 @@ struct model {
       me.at = place::asked;
       next.turns.enqueue({static_cast<std::uint8_t>(r), me.rounds, lock_kind::shared, false});
     } else {
-      (void)next.turns.leave(next, r, me.rounds);
+      (void)next.turns.release(next, r, me.rounds);
       me.at = place::outside;
       ++me.rounds;
     }

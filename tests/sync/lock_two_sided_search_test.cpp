@@ -130,7 +130,7 @@ struct model {
   }
   [[nodiscard]] model left(int r) const {
     model next = *this;
-    (void)next.turns.leave(next, r, of(r).done);
+    (void)next.turns.release(next, r, of(r).done);
     next.end(r);
     if (broken != mutation::forgotten_waiter) next.serve();
     return next;

@@ -142,12 +142,12 @@ inline bool compare_exchange_bits(T* at, std::uint64_t& expected, std::uint64_t 
 
 template <operation Op, class T>
 inline T fetch_apply_bits(T* at, T operand) noexcept {
-  auto* const place = reinterpret_cast<atomic_bits*>(at);
+  auto* const element = reinterpret_cast<atomic_bits*>(at);
   if constexpr (Op == operation::replace) {
     const std::uint64_t desired = __builtin_bit_cast(std::uint64_t, operand);
-    return __builtin_bit_cast(T, static_cast<std::uint64_t>(__atomic_exchange_n(place, desired, __ATOMIC_SEQ_CST)));
+    return __builtin_bit_cast(T, static_cast<std::uint64_t>(__atomic_exchange_n(element, desired, __ATOMIC_SEQ_CST)));
   } else {
-    std::uint64_t old = __atomic_load_n(place, __ATOMIC_SEQ_CST);
+    std::uint64_t old = __atomic_load_n(element, __ATOMIC_SEQ_CST);
     if constexpr (Op == operation::no_op) return __builtin_bit_cast(T, old);
     std::uint64_t wanted = 0;
     do {
@@ -160,9 +160,9 @@ inline T fetch_apply_bits(T* at, T operand) noexcept {
 /// The compare-exchange loop, for operators without a single instruction.
 template <operation Op, class T>
 inline T fetch_apply_loop(T* at, T operand) noexcept {
-  const std::atomic_ref<T> place(*at);
-  T old = place.load();
-  while (!changes_nothing<Op>(old, operand) && !place.compare_exchange_weak(old, apply<Op>(old, operand))) {}
+  const std::atomic_ref<T> element(*at);
+  T old = element.load();
+  while (!changes_nothing<Op>(old, operand) && !element.compare_exchange_weak(old, apply<Op>(old, operand))) {}
   return old;
 }
 

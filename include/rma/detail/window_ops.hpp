@@ -220,19 +220,19 @@ inline bool begin_unstriped(const window_view& window, const target_view& t) noe
 }
 inline void end_unstriped(const window_view& window) noexcept { window.updating->store(0); }
 
-/// Updates one element atomically in the window's mode: calls `locked(place)` for a locked instruction, or
-/// `owned(place)` under its stripe.
+/// Updates one element atomically in the window's mode: calls `locked(element)` for a locked instruction, or
+/// `owned(element)` under its stripe.
 template <class T, class Locked, class Owned>
 [[gnu::always_inline]] inline bool fast_update(const window_view& window, int target, std::uint64_t at, Locked&& locked,
                                                Owned&& owned) noexcept {
   target_view* const t = view_of(window, target);
   if (t == nullptr || at >= t->atomic_limit) [[unlikely]]
     return false;
-  std::byte* const place = t->base + at * sizeof(T);
+  std::byte* const element = t->base + at * sizeof(T);
   if constexpr (has_atomics<T>) {
     const auto update_locked = [&]() noexcept {
       explore_point();
-      locked(reinterpret_cast<T*>(place));
+      locked(reinterpret_cast<T*>(element));
     };
     if (t->elements != element_path::stripe) {
       if (t->elements == element_path::locked) {
@@ -246,11 +246,11 @@ template <class T, class Locked, class Owned>
       return unstriped;
     }
   }
-  prefetch_for_write(place);  // its line comes while the stripe's does
+  prefetch_for_write(element);  // its line comes while the stripe's does
   stripe_lock& stripe = t->stripes[((at * sizeof(T)) >> window.stripe_shift) & window.stripe_mask];
   if (!try_lock_stripe(window, stripe)) [[unlikely]]
     return false;
-  owned(place);
+  owned(element);
   stripe.owner.store(0);
   if constexpr (!has_atomics<T>) mark_stored(*t);  // where others come here, `stored` is set for good
   return true;
@@ -260,10 +260,10 @@ template <operation Op, class T>
 [[gnu::always_inline]] inline bool fast_fetch(const window_view& window, const T& value, T& old, int target,
                                               std::uint64_t at) noexcept {
   return fast_update<T>(
-      window, target, at, [&](auto* place) noexcept { old = fetch_apply_atomic<Op>(place, value); },
-      [&](std::byte* place) noexcept {
-        const T found = load_value<T>(place);
-        store_value(place, apply<Op>(found, value));
+      window, target, at, [&](auto* element) noexcept { old = fetch_apply_atomic<Op>(element, value); },
+      [&](std::byte* element) noexcept {
+        const T found = load_value<T>(element);
+        store_value(element, apply<Op>(found, value));
         old = found;
       });
 }
@@ -272,18 +272,18 @@ template <operation Op, class T>
 [[gnu::always_inline]] inline bool fast_accumulate(const window_view& window, const T& value, int target,
                                                    std::uint64_t at) noexcept {
   return fast_update<T>(
-      window, target, at, [&](auto* place) noexcept { apply_atomic<Op>(place, value); },
-      [&](std::byte* place) noexcept { store_value(place, apply<Op>(load_value<T>(place), value)); });
+      window, target, at, [&](auto* element) noexcept { apply_atomic<Op>(element, value); },
+      [&](std::byte* element) noexcept { store_value(element, apply<Op>(load_value<T>(element), value)); });
 }
 
 template <class T>
 [[gnu::always_inline]] inline bool fast_swap(const window_view& window, const T& expected, const T& desired, T& old,
                                              int target, std::uint64_t at) noexcept {
   return fast_update<T>(
-      window, target, at, [&](auto* place) noexcept { old = compare_swap_atomic(place, expected, desired); },
-      [&](std::byte* place) noexcept {
-        const T found = load_value<T>(place);
-        if (found == expected) store_value(place, desired);
+      window, target, at, [&](auto* element) noexcept { old = compare_swap_atomic(element, expected, desired); },
+      [&](std::byte* element) noexcept {
+        const T found = load_value<T>(element);
+        if (found == expected) store_value(element, desired);
         old = found;
       });
 }

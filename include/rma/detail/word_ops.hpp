@@ -19,8 +19,8 @@ namespace rma::detail {
 /// A test of an element at a given address.
 struct element_test {
   void* self;
-  bool (*look)(void* self, const std::byte* place) noexcept;
-  bool operator()(const std::byte* place) const noexcept { return look(self, place); }
+  bool (*look)(void* self, const std::byte* address) noexcept;
+  bool operator()(const std::byte* address) const noexcept { return look(self, address); }
 };
 
 /// A user's predicate as an element_test. An exception counts as true, and is rethrown with the result.
@@ -35,9 +35,9 @@ class watch {
   }
 
  private:
-  static bool look(void* self, const std::byte* place) noexcept {
+  static bool look(void* self, const std::byte* address) noexcept {
     auto& mine = *static_cast<watch*>(self);
-    auto& element = *reinterpret_cast<E*>(const_cast<std::byte*>(place));  // atomic_ref has no const form
+    auto& element = *reinterpret_cast<E*>(const_cast<std::byte*>(address));  // atomic_ref has no const form
     mine.value_ = std::atomic_ref<E>(element).load(std::memory_order_acquire);
     try {
       return static_cast<bool>(mine.ready_(mine.value_));

@@ -94,11 +94,11 @@ void gather(const shape& s, Schedule& to) {
     return;
   }
   for (int r = 0; r < s.size; ++r) {
-    const Schedule::Place place = output(s.received.offset(r));
+    const Schedule::Place part = output(s.received.offset(r));
     if (r == s.root) {
-      to.copy(input(), place, s.received.size(r));
+      to.copy(input(), part, s.received.size(r));
     } else {
-      to.recv(place, s.received.size(r), r);
+      to.recv(part, s.received.size(r), r);
     }
   }
 }
@@ -109,11 +109,11 @@ void scatter(const shape& s, Schedule& to) {
     return;
   }
   for (int r = 0; r < s.size; ++r) {
-    const Schedule::Place place = input(s.sent.offset(r));
+    const Schedule::Place part = input(s.sent.offset(r));
     if (r == s.root) {
-      to.copy(place, output(), s.sent.size(r));
+      to.copy(part, output(), s.sent.size(r));
     } else {
-      to.send(place, s.sent.size(r), r);
+      to.send(part, s.sent.size(r), r);
     }
   }
 }

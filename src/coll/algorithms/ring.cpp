@@ -11,15 +11,15 @@
 namespace rma::detail::coll::ring {
 namespace {
 
-/// Sends all blocks around the ring; block b lies at `place(b)` and has `bytes(b)`.
+/// Sends all blocks around the ring; block b lies at `part(b)` and has `bytes(b)`.
 template <class Place, class Bytes>
-void pass_around(const shape& s, Place&& place, Bytes&& bytes, Schedule& to) {
+void pass_around(const shape& s, Place&& part, Bytes&& bytes, Schedule& to) {
   const int next = (s.rank + 1) % s.size;
   const int previous = (s.rank + s.size - 1) % s.size;
   for (int k = 0; k + 1 < s.size; ++k) {
     const int out = (s.rank + s.size - k) % s.size;
     const int in = (out + s.size - 1) % s.size;
-    to.send(place(out), bytes(out), next).recv(place(in), bytes(in), previous).round();
+    to.send(part(out), bytes(out), next).recv(part(in), bytes(in), previous).round();
   }
 }
 
@@ -32,10 +32,10 @@ void reduce_around(const shape& s, Own&& own, Bytes&& bytes, Schedule::Place res
   Schedule::Place out = own(previous);
   for (int k = 1; k < s.size; ++k) {
     const int sent = (s.rank + s.size - k) % s.size;
-    const int come = (sent + s.size - 1) % s.size;
+    const int received = (sent + s.size - 1) % s.size;
     const Schedule::Place in = k + 1 == s.size ? result : spare + at(k % 2) * longest;
-    to.send(out, bytes(sent), next).recv(in, bytes(come), previous).round();
-    to.combine(own(come), in, bytes(come));
+    to.send(out, bytes(sent), next).recv(in, bytes(received), previous).round();
+    to.combine(own(received), in, bytes(received));
     out = in;
   }
 }

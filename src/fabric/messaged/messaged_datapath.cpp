@@ -30,7 +30,7 @@ unanswered& messaged_fabric::new_question(own_kind answered_by, std::uint64_t to
   return o;
 }
 
-void messaged_fabric::ask(peer& p, unanswered& o) noexcept {
+void messaged_fabric::send_request(peer& p, unanswered& o) noexcept {
   RMA_ASSERT(o.next == nullptr && (p.first == nullptr) == (p.last == nullptr));
   (p.last == nullptr ? p.first : p.last->next) = &o;
   p.last = &o;
@@ -123,7 +123,7 @@ status messaged_fabric::read(int from_rank, slices to, const fabric::region_key&
   unanswered& o = new_question(own_kind::give_get, token);
   o.into.assign(to.begin(), to.end());
   o.bytes = asked.bytes;
-  ask(*p, o);
+  send_request(*p, o);
   ++gets_;
   transmit(*p, own_kind::ask_get, bytes_of(asked), departure_of_question(*p));
   return status::posted;
@@ -141,7 +141,7 @@ status messaged_fabric::atomic(int rank, const question& asked, std::uint64_t& o
   if (!has_room(*p)) return status::retry_queue_full;
   unanswered& o = new_question(own_kind::result, token);
   o.old = &old;
-  ask(*p, o);
+  send_request(*p, o);
   ++atomics_;
   transmit(*p, own_kind::ask_atomic, bytes_of(asked), departure_of_question(*p));
   return status::posted;
@@ -169,7 +169,7 @@ void messaged_fabric::start_flush(peer& p) noexcept {
   unanswered& o = new_question(own_kind::result, 0);
   o.written.swap(p.written);
   p.unflushed = 0;
-  ask(p, o);
+  send_request(p, o);
   transmit(p, own_kind::ask_placed, {}, departure::now);
 }
 

@@ -69,17 +69,17 @@ bool messaged_fabric::is_resolved(const peer& p) const noexcept {
 }
 
 void messaged_fabric::resolve_suspects(fabric::sink& to) noexcept {
-  std::vector<int> lost;
+  std::vector<int> broken;
   std::erase_if(suspects_, [&](peer* p) {
     if (!is_resolved(*p)) return false;
     if (p->state == connection_state::open) {
       p->state = connection_state::broken;
-      lost.push_back(p->rank);
+      broken.push_back(p->rank);
     }
     abandon(*p);
     return true;
   });
-  for (const int rank : lost) to.on_broken(rank);
+  for (const int rank : broken) to.on_broken(rank);
 }
 
 // Nothing is heard of the peer any more, and everything that it has not answered ends.
@@ -122,21 +122,21 @@ bool messaged_fabric::expects_goodbye(int rank) noexcept {
 // call the library now is not waited for long.
 void messaged_fabric::say_goodbye(std::int64_t until_ns) noexcept {
   sink_ = nullptr;
-  std::vector<peer*> told;
+  std::vector<peer*> notified;
   const auto hears = [this](const peer& p) {
     return p.begun && p.state == connection_state::open && p.suspected_until_ns == 0 && p.rank != rank_;
   };
   for (auto& [rank, p] : by_rank_) {
     if (!hears(*p)) continue;
     transmit(*p, own_kind::goodbye, {}, departure::now);
-    told.push_back(p.get());
+    notified.push_back(p.get());
   }
   progress_until(until_ns, [&] {
     if (deaths_.any()) take_deaths();
     answer_leavers();
     send_batches();
-    std::erase_if(told, [&](const peer* p) { return p->understood || !hears(*p); });
-    return told.empty() && leavers_.empty() && under_way_ == 0 && all_sent();
+    std::erase_if(notified, [&](const peer* p) { return p->understood || !hears(*p); });
+    return notified.empty() && leavers_.empty() && under_way_ == 0 && all_sent();
   });
 }
 

@@ -142,7 +142,7 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   void list_unflushed(peer& p) noexcept;
   void start_flushes() noexcept;
   unanswered& new_question(own_kind answered_by, std::uint64_t token) noexcept;
-  void ask(peer& p, unanswered& o) noexcept;
+  void send_request(peer& p, unanswered& o) noexcept;
   void end_first(peer& p, status result) noexcept;
   void end(std::uint64_t token, status result, std::uint64_t bytes = 0) noexcept {
     if (token != 0) ended_.push_back({token, result, bytes});

@@ -74,7 +74,7 @@ void messaged_fabric::take_put(peer& p, std::span<const std::byte> payload) noex
   if (to == nullptr && !data.empty()) {
     p.put_error = status::transfer_failed;
   } else if (!data.empty()) {
-    place(to, data.data(), data.size());
+    copy_in(to, data.data(), data.size());
   }
 }
 
@@ -117,7 +117,7 @@ void messaged_fabric::take_answer(peer& p, own_kind kind, std::span<const std::b
   if (result == status::done) {
     if (o->old != nullptr) *o->old = a.found;
     for (const fabric::local_slice& each : o->into) {
-      if (each.bytes != 0) place(each.at, payload.data(), each.bytes);
+      if (each.bytes != 0) copy_in(each.at, payload.data(), each.bytes);
       payload = payload.subspan(each.bytes);
     }
   }

@@ -71,7 +71,7 @@ inline std::size_t bytes_in(std::span<const fabric::local_slice> slices) noexcep
 }
 
 /// Copies into the target's memory, where a word by itself may be read meanwhile.
-inline void place(void* to, const std::byte* from, std::size_t bytes) noexcept {
+inline void copy_in(void* to, const std::byte* from, std::size_t bytes) noexcept {
   std::uint64_t word = 0;
   if (bytes == sizeof word && reinterpret_cast<std::uintptr_t>(to) % sizeof word == 0) {
     std::memcpy(&word, from, sizeof word);

@@ -155,7 +155,7 @@ board::board(segment_provider& host, const detail::settings& settings, std::vect
 }
 
 board::~board() {
-  leave(false);
+  detach(false);
   if (host_ != nullptr) {
     host_->give_back();
     return;
@@ -218,13 +218,13 @@ bool board::map() noexcept {
   if (at != MAP_FAILED) {
     const auto first = reinterpret_cast<std::uintptr_t>(at);
     const std::size_t before = round_up(first, huge_bytes) - first;
-    auto* const place = static_cast<std::byte*>(at) + before;
+    auto* const aligned = static_cast<std::byte*>(at) + before;
     const std::size_t used = round_up(total_bytes_, page_bytes);
     if (before != 0) ::munmap(at, before);
-    ::munmap(place + used, room - before - used);
-    at = ::mmap(place, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
+    ::munmap(aligned + used, room - before - used);
+    at = ::mmap(aligned, total_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd_, 0);
     const int error = errno;
-    if (at == MAP_FAILED) ::munmap(place, used);
+    if (at == MAP_FAILED) ::munmap(aligned, used);
     errno = error;
   }
   if (at == MAP_FAILED) return false;
@@ -236,10 +236,10 @@ bool board::map() noexcept {
 
 void board::invite(boot::client& boot, int timeout_ms) {
   boot.begin_step("hands out the memory of its node");
-  fd_offer offer(fd_, {static_cast<std::uint32_t>(::getpid()), reinterpret_cast<std::uint64_t>(base_), total_bytes_});
-  if (const status s = boot.put(fmt::format("board/{}", members_[0]), offer.invitation()); !ok(s))
+  fd_offer sender(fd_, {static_cast<std::uint32_t>(::getpid()), reinterpret_cast<std::uint64_t>(base_), total_bytes_});
+  if (const status s = boot.put(fmt::format("board/{}", members_[0]), sender.invitation()); !ok(s))
     boot::raise_job_ended(boot, s);
-  offer.serve(size() - 1, boot, timeout_ms);
+  sender.serve(size() - 1, boot, timeout_ms);
 }
 
 void board::join(boot::client& boot, int timeout_ms) {
@@ -273,7 +273,7 @@ void board::enter() noexcept {
   mine.state.store(static_cast<std::uint32_t>(presence::alive));
 }
 
-void board::leave(bool in_good_order) noexcept {
+void board::detach(bool in_good_order) noexcept {
   rank_slot& mine = slot(me_);
   if (mine.state.load() != static_cast<std::uint32_t>(presence::alive)) return;
   mine.state.store(static_cast<std::uint32_t>(in_good_order ? presence::left : presence::dead));

@@ -159,7 +159,7 @@ class board {
   /// Reads the liveness word of rank `i`.
   presence look_at(std::size_t i) noexcept;
   /// Leaves regularly, or so that the others see a death.
-  void leave(bool in_good_order) noexcept;
+  void detach(bool in_good_order) noexcept;
 
  private:
   struct promoted {

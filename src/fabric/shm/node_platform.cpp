@@ -25,9 +25,9 @@ namespace rma::shm {
 namespace {
 
 /// The length of another process's text, which may contain any bytes.
-std::size_t text_length(const waiting_place& place) noexcept {
-  const auto end = std::find_if(std::begin(place.text), std::end(place.text), [](char c) { return c < ' '; });
-  return static_cast<std::size_t>(end - std::begin(place.text));
+std::size_t text_length(const waiting_place& waiter) noexcept {
+  const auto end = std::find_if(std::begin(waiter.text), std::end(waiter.text), [](char c) { return c < ' '; });
+  return static_cast<std::size_t>(end - std::begin(waiter.text));
 }
 
 }  // namespace
@@ -171,21 +171,21 @@ std::string node_platform::place_of(std::size_t index) const {
 
 // The report is one write, so that lines of several nodes do not mix.
 void node_platform::tell_stall(std::int64_t waited_ns, std::int64_t every_ns) noexcept {
-  word64& told = board_.slot(0).stall_told_ns;
-  std::uint64_t last = told.load();
+  word64& reported_ns = board_.slot(0).stall_told_ns;
+  std::uint64_t last = reported_ns.load();
   const auto now = static_cast<std::uint64_t>(now_ns());
   if (last != 0 && now - last < static_cast<std::uint64_t>(every_ns)) return;
-  if (!told.compare_exchange(last, now)) return;
+  if (!reported_ns.compare_exchange(last, now)) return;
   std::vector<std::pair<std::string, std::vector<int>>> ranks;  // by place, in the order of their first ranks
   for (std::size_t i = 0; i < board_.size(); ++i) {
-    const std::string place = place_of(i);
-    auto at = std::find_if(ranks.begin(), ranks.end(), [&](const auto& each) { return each.first == place; });
-    if (at == ranks.end()) at = ranks.insert(at, {place, {}});
+    const std::string call = place_of(i);
+    auto at = std::find_if(ranks.begin(), ranks.end(), [&](const auto& each) { return each.first == call; });
+    if (at == ranks.end()) at = ranks.insert(at, {call, {}});
     at->second.push_back(board_.members()[i]);
   }
   std::string text = fmt::format("rma: rank {} has waited for {} s in one call; the ranks of its node are:\n",
                                  board_.members()[board_.me()], waited_ns / 1'000'000'000);
-  for (const auto& [place, those] : ranks) text += fmt::format("rma:   {}: {}\n", detail::names_of_ranks(those), place);
+  for (const auto& [call, those] : ranks) text += fmt::format("rma:   {}: {}\n", detail::names_of_ranks(those), call);
   text += "rma: if that is no mistake, RMA_STALL_REPORT_S is after how many seconds to say so (0: never)\n";
   (void)!::write(STDERR_FILENO, text.data(), text.size());
 }

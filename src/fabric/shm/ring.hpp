@@ -37,7 +37,7 @@ inline constexpr std::size_t line_payload_max = line_bytes - sizeof(message_head
 
 struct ring_memory {
   alignas(64) detail::word64 consumed;  ///< total number of lines that the receiver has released
-  alignas(64) detail::word64 promised;  ///< total number of messages that the sender has promised
+  alignas(64) detail::word64 reserved;  ///< total number of messages that the sender has promised
   alignas(64) std::byte lines[ring_lines][line_bytes];
   std::byte unused[6 * line_bytes];
 };
@@ -82,10 +82,10 @@ class ring_writer {
   }
 
   /// Promises one more message. A full fence must follow, then the message or `take_back`.
-  void promise() noexcept { memory_->promised.store(promised_ = sent_ + 1, std::memory_order_relaxed); }
-  void take_back() noexcept { memory_->promised.store(promised_ = sent_, std::memory_order_relaxed); }
+  void reserve_delivery() noexcept { memory_->reserved.store(reserved_ = sent_ + 1, std::memory_order_relaxed); }
+  void take_back() noexcept { memory_->reserved.store(reserved_ = sent_, std::memory_order_relaxed); }
   /// True if the last message was promised.
-  [[nodiscard]] bool was_promised() const noexcept { return promised_ == sent_; }
+  [[nodiscard]] bool was_promised() const noexcept { return reserved_ == sent_; }
 
  private:
   static std::uint32_t lines_of(std::size_t payload_bytes) noexcept {
@@ -135,7 +135,7 @@ class ring_writer {
   std::uint64_t credit_;       ///< the value of `consumed` when last read
   std::uint64_t cleared_ = 0;  ///< no line from `position_` up to this one has a stamp
   std::uint64_t sent_ = 0;     ///< messages sent
-  std::uint64_t promised_ = ~std::uint64_t{0};
+  std::uint64_t reserved_ = ~std::uint64_t{0};
 };
 
 /// The receiver's side, guarded by its progress lock.
@@ -149,7 +149,7 @@ class ring_reader {
   [[nodiscard]] bool pending() const noexcept { return header()->stamp.load() != 0; }
 
   /// True while a promised message has not been handled.
-  [[nodiscard]] bool promised() const noexcept { return memory_->promised.load() > handled_; }
+  [[nodiscard]] bool reserved() const noexcept { return memory_->reserved.load() > handled_; }
 
   /// True once after room was released: a sender may sleep until then.
   bool take_gave_room() noexcept { return std::exchange(gave_room_, false); }

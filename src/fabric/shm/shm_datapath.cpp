@@ -76,7 +76,7 @@ fabric::delivery_guarantee shm_fabric::reserve_delivery(int peer, std::size_t by
   }
   ring_writer& out = ring_to(index);
   if (!out.has_room(bytes)) return fabric::delivery_guarantee::no_room;
-  out.promise();
+  out.reserve_delivery();
   detail::full_fence();
   if (static_cast<whereabouts>(inside.load()) == whereabouts::spinning) return fabric::delivery_guarantee::certain;
   out.take_back();
@@ -87,7 +87,7 @@ bool shm_fabric::owes_delivery() noexcept {
   open_new_rings();
   const auto alive = static_cast<std::uint32_t>(presence::alive);
   return std::any_of(active_.begin(), active_.end(), [&](std::uint32_t i) {
-    return peers_[i].in->promised() && board_.slot(i).state.load() == alive;  // promises of the dead are void
+    return peers_[i].in->reserved() && board_.slot(i).state.load() == alive;  // promises of the dead are void
   });
 }
 

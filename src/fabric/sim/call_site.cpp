@@ -30,7 +30,7 @@ namespace {
 constexpr std::size_t frames_max = 64;
 
 /// A function that contains an address. An address has several where calls were inlined, the innermost first.
-struct place {
+struct code_line {
   std::string function;  ///< as the linker knows it; "" if unknown
   std::string line;      ///< "file:line"; "" if unknown
 };
@@ -88,14 +88,14 @@ std::string output_of(std::vector<std::string> words) {
   return text;
 }
 
-using places = std::map<std::pair<std::string, std::uint64_t>, std::vector<place>>;
+using places = std::map<std::pair<std::string, std::uint64_t>, std::vector<code_line>>;
 
 /// Asks addr2line for all addresses of a module at once.
 void look_up(const std::string& module, const std::set<std::uint64_t>& offsets, places& into) {
   std::vector<std::string> words{"addr2line", "-f", "-i", "-a", "-e", module};
   for (const std::uint64_t offset : offsets) words.push_back(fmt::format("{:#x}", offset));
   std::istringstream lines(output_of(std::move(words)));
-  std::vector<place>* at = nullptr;
+  std::vector<code_line>* at = nullptr;
   for (std::string first; std::getline(lines, first);) {
     if (first.starts_with("0x")) {
       at = &into[{module, std::strtoull(first.c_str(), nullptr, 16)}];
@@ -116,12 +116,12 @@ bool starts_with_one_of(std::string_view text, std::initializer_list<std::string
 bool is_standard(const std::string& function) {
   return starts_with_one_of(function, {"_ZNSt", "_ZNKSt", "_ZSt", "_ZZNSt", "_ZN9__gnu_cxx"});
 }
-bool of_library(const place& at) {
+bool of_library(const code_line& at) {
   return starts_with_one_of(at.function, {"_ZN3rma", "_ZNK3rma", "_ZZN3rma", "_ZZNK3rma"}) ||
          at.line.find("/include/rma/") != std::string::npos;
 }
 // A function of the program may be listed under the name of the function that it was inlined into: the file is right.
-bool of_standard_library(const place& at) {
+bool of_standard_library(const code_line& at) {
   return at.line.empty() ? is_standard(at.function) : at.line.find("/include/c++/") != std::string::npos;
 }
 
@@ -132,7 +132,7 @@ std::string readable(const std::string& function) {
   return result == 0 ? std::string(text.get()) : function;
 }
 
-std::string text_of(const location& at, const place& found) {
+std::string text_of(const location& at, const code_line& found) {
   const std::string file = std::filesystem::path(at.module).filename().string();
   if (!found.line.empty() && is_standard(found.function)) return found.line;
   if (!found.line.empty()) return fmt::format("{} ({})", found.line, readable(found.function));
@@ -146,10 +146,10 @@ std::string call_site(const std::vector<location>& frames, const places& known) 
   std::string nameless, standard;
   for (const location& at : frames) {
     if (at.module.empty()) continue;
-    std::vector<place> here{{at.symbol, {}}};
+    std::vector<code_line> here{{at.symbol, {}}};
     const auto found = known.find({at.module, at.offset});
     if (found != known.end() && !found->second.empty() && !found->second.front().function.empty()) here = found->second;
-    for (const place& each : here) {
+    for (const code_line& each : here) {
       if (of_library(each)) {
         inside = true;
       } else if (!inside) {

@@ -76,7 +76,7 @@ bool pattern_job::holds(const rank_state& s) const noexcept {
 }
 
 void pattern_job::await(int rank, wait what, std::size_t which, std::uint64_t wanted) {
-  world_.settle(rank);  // runs the events that are due before
+  world_.pass_charged_time(rank);  // runs the events that are due before
   rank_state& s = of(rank);
   s.what = what;
   s.which = which;
@@ -142,7 +142,7 @@ void pattern_job::copy(std::size_t number) {
     const parameters& with = world_.options().machine;
     world_.charge(origin, with.library_overhead_ps, activity::post);
     world_.charge_copy(origin, operations_[number].bytes, with.copy_latency_ps, activity::copy);
-    world_.settle(origin);
+    world_.pass_charged_time(origin);
   }
   operation& o = operations_[number];  // other ranks may have added operations meanwhile
   const time_ps now_ps = world_.local_time_ps(origin);
@@ -177,7 +177,7 @@ void pattern_job::complete_all(int rank) {
 void pattern_job::compute(int rank, picoseconds time) {
   if (time.count() < 0) throw Error(status::bad_argument, fmt::format("compute: {} ps are below zero", time.count()));
   world_.charge(rank, time.count(), activity::compute);
-  world_.settle(rank);
+  world_.pass_charged_time(rank);
 }
 
 void pattern_job::barrier(int rank) {
@@ -201,7 +201,7 @@ void pattern_job::barrier(int rank) {
 
 void pattern_job::close_phase(int rank) {
   rank_state& s = of(rank);
-  world_.settle(rank);
+  world_.pass_charged_time(rank);
   const time_ps now_ps = world_.local_time_ps(rank);
   if (s.phase != no_phase) s.phases_ps[s.phase] += now_ps - s.phase_since_ps;
   s.phase_since_ps = now_ps;

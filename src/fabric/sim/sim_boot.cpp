@@ -26,14 +26,14 @@ sim_boot::~sim_boot() {
 }
 
 status sim_boot::wait(int rank, std::string_view call, const std::function<bool()>& ready,
-                      const std::function<bool()>& lost) {
+                      const std::function<bool()>& failed) {
   job_.enter_call(call, -1);
   job_.watch_ends(rank, true);
   status s = status::done;
   for (;;) {
-    job_.settle(rank);
+    job_.pass_charged_time(rank);
     if (ready()) break;
-    if (lost()) {
+    if (failed()) {
       s = status::peer_failed;
       break;
     }
@@ -102,7 +102,7 @@ status sim_boot::fence(int rank) {
       [&] { return any_left_ != 0 || !job_.deaths().empty(); });
 }
 
-void sim_boot::leave(int rank) {
+void sim_boot::finalize(int rank) {
   if (std::exchange(left_[static_cast<std::size_t>(rank)], 1) != 0) return;
   ++any_left_;
   if (arrived_ != 0) wake_all(waiting_);

@@ -33,7 +33,7 @@ class sim_boot {
   status get(int rank, std::string_view key, std::string& value, std::size_t deaths_known);
   /// Waits for all ranks. `peer_failed` if one is dead or has left.
   status fence(int rank);
-  void leave(int rank);
+  void finalize(int rank);
   [[nodiscard]] bool has_left(int rank) const noexcept { return left_[static_cast<std::size_t>(rank)] != 0; }
 
   /// The network between the nodes, made at the first call. Throws Error(bad_setting, bad_argument).
@@ -50,8 +50,8 @@ class sim_boot {
     std::size_t bytes = 0;
     int users = 0;
   };
-  /// Parks the rank until `ready()` or `lost()`.
-  status wait(int rank, std::string_view call, const std::function<bool()>& ready, const std::function<bool()>& lost);
+  /// Parks the rank until `ready()` or `failed()`.
+  status wait(int rank, std::string_view call, const std::function<bool()>& ready, const std::function<bool()>& failed);
   void wake_all(std::vector<int>& ranks) noexcept;
 
   world& job_;

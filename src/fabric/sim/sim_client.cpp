@@ -48,10 +48,10 @@ void sim_client::abort(int code, std::string_view message) noexcept {
   job_.abort(code == 0 ? 1 : code, text);
 }
 
-void sim_client::leave() noexcept {
+void sim_client::finalize() noexcept {
   if (!std::exchange(inside_, false)) return;
   job_.leave_job(rank_);
-  boot_.leave(rank_);
+  boot_.finalize(rank_);
 }
 
 status sim_client::poll_events(std::vector<int>& died) {

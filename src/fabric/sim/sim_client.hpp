@@ -30,7 +30,7 @@ class sim_client final : public boot::client, public shm::segment_provider {
   status fence() override;
   /// Does not return: the job has ended.
   void abort(int code, std::string_view message) noexcept override;
-  void leave() noexcept override;
+  void finalize() noexcept override;
   void report_death(int) noexcept override {}
   int event_fd() const noexcept override { return -1; }
   status poll_events(std::vector<int>& died) override;

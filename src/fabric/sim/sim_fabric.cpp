@@ -30,13 +30,13 @@ sim_fabric::sim_fabric(wire& shared, int rank) : network(*this, *this), wire_(sh
   wire_.join(rank, *this);
 }
 
-sim_fabric::~sim_fabric() { wire_.leave(rank_); }
+sim_fabric::~sim_fabric() { wire_.detach(rank_); }
 
 // The first region never fails, since no runtime exists without it. A second attempt at a refused address, with fewer
 // bytes, is granted.
 status sim_fabric::register_region(void* at, std::size_t bytes, fabric::region_key& key) noexcept {
-  const bool again = std::exchange(refused_at_, nullptr) == at;
-  if (!regions_.empty() && !again && wire_.refuses_registration()) {
+  const bool repeated = std::exchange(refused_at_, nullptr) == at;
+  if (!regions_.empty() && !repeated && wire_.refuses_registration()) {
     refused_at_ = at;
     return status::not_supported;
   }

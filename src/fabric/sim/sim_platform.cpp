@@ -31,7 +31,7 @@ std::int64_t sim_platform::now_ns() noexcept { return job_.local_time_ps(rank_) 
 
 std::int64_t sim_platform::read_clock_ns() noexcept {
   job_.charge(rank_, clock_ps, activity::post);
-  job_.settle(rank_);
+  job_.pass_charged_time(rank_);
   return now_ns();
 }
 
@@ -39,7 +39,7 @@ void sim_platform::compute(std::int64_t work_ns) noexcept {
   if (work_ns <= 0) return;
   job_.got_on(rank_);
   job_.charge(rank_, std::min(work_ns, work_max_ns) * ps_per_ns, activity::compute);
-  job_.settle(rank_);
+  job_.pass_charged_time(rank_);
 }
 
 void sim_platform::show(shm::whereabouts where) noexcept {
@@ -117,14 +117,14 @@ void sim_platform::charge(detail::cost_kind what, std::uint64_t bytes) noexcept 
   }
 }
 
-void sim_platform::settle() noexcept { job_.settle(rank_); }
+void sim_platform::pass_charged_time() noexcept { job_.pass_charged_time(rank_); }
 
 void sim_platform::enter(std::string_view call, int target) noexcept { job_.enter_call(call, target); }
 
-void sim_platform::leave() noexcept {
+void sim_platform::exit() noexcept {
   job_.enter_call({}, -1);
   job_.charge(rank_, call_ps + job_.options().machine.library_overhead_ps, activity::post);
-  job_.settle(rank_);
+  job_.pass_charged_time(rank_);
 }
 
 }  // namespace rma::sim

@@ -43,9 +43,9 @@ class sim_platform final : public detail::platform {
   bool keeps_accounts() const noexcept override;
   bool is_simulated() const noexcept override { return true; }
   void charge(detail::cost_kind what, std::uint64_t bytes) noexcept override;
-  void settle() noexcept override;
+  void pass_charged_time() noexcept override;
   void enter(std::string_view call, int target) noexcept override;
-  void leave() noexcept override;
+  void exit() noexcept override;
 
  private:
   void show(shm::whereabouts where) noexcept;

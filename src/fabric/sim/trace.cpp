@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> columns{"rank", "dest", "bytes", "tag"};
 
-struct place {
+struct code_line {
   std::string_view origin;
   std::size_t line;
   [[noreturn]] void reject(const std::string& what) const {
@@ -36,7 +36,7 @@ std::string_view next_word(std::string_view& text) {
   return word;
 }
 
-std::int64_t number(const place& at, std::string_view what, std::string_view word, std::int64_t most) {
+std::int64_t number(const code_line& at, std::string_view what, std::string_view word, std::int64_t most) {
   std::int64_t value = 0;
   const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (error == std::errc::result_out_of_range) at.reject(fmt::format("{} '{}' is too large", what, word));
@@ -47,7 +47,7 @@ std::int64_t number(const place& at, std::string_view what, std::string_view wor
   return value;
 }
 
-TracePut parse_line(const place& at, std::string_view line, int ranks) {
+TracePut parse_line(const code_line& at, std::string_view line, int ranks) {
   std::array<std::string_view, columns.size()> words;
   for (std::size_t i = 0; i < columns.size(); ++i) {
     words[i] = next_word(line);
@@ -70,7 +70,7 @@ TracePut parse_line(const place& at, std::string_view line, int ranks) {
 
 std::vector<TracePut> parse_trace(std::string_view text, std::string_view origin, int ranks) {
   std::vector<TracePut> puts;
-  for (place at{origin, 1}; !text.empty(); ++at.line) {
+  for (code_line at{origin, 1}; !text.empty(); ++at.line) {
     const auto end = text.find('\n');
     std::string_view line = text.substr(0, end);
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);

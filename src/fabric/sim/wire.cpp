@@ -65,7 +65,7 @@ wire::wire(world& job, const parameters& constants, const topology& over, const 
 
 void wire::join(int rank, sim_fabric& fabric) { fabrics_[static_cast<std::size_t>(rank)] = &fabric; }
 
-void wire::leave(int rank) noexcept {
+void wire::detach(int rank) noexcept {
   fabrics_[static_cast<std::size_t>(rank)] = nullptr;
   for (const std::uint64_t pair : bulk_pairs_) {  // sends that wait there for a receive fail
     connection& c = connections_.at(pair);
@@ -96,7 +96,7 @@ void wire::release(std::uint32_t index) noexcept {
 
 void wire::fill(flight& f, const request& o) {
   f.what = o.what;
-  f.back = f.told = false;
+  f.back = f.reported = false;
   f.has_immediate = o.immediate.has_value();
   f.immediate = o.immediate.value_or(0);
   f.origin = o.origin;
@@ -368,8 +368,8 @@ void wire::arrived_at_target(std::uint32_t index) {
 }
 
 void wire::serve(connection& c, stream& s) {
-  for (bool again = true; again;) {
-    again = false;
+  for (bool repeat = true; repeat;) {
+    repeat = false;
     for (std::size_t i = 0; i < s.waiting.size(); ++i) {
       const std::uint32_t index = s.waiting[i];
       if (at(index).number != s.served) continue;
@@ -377,7 +377,7 @@ void wire::serve(connection& c, stream& s) {
       ++s.served;
       s.waiting.erase(s.waiting.begin() + static_cast<std::ptrdiff_t>(i));
       release(index);
-      again = true;
+      repeat = true;
       break;
     }
   }
@@ -486,7 +486,7 @@ void wire::arrived_back(std::uint32_t index) {
 
 /// Reports the completion to the origin, once.
 void wire::complete(flight& f) noexcept {
-  if (std::exchange(f.told, true)) return;
+  if (std::exchange(f.reported, true)) return;
   sim_fabric* const origin = fabrics_[static_cast<std::size_t>(f.origin)];
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();

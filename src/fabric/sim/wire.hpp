@@ -46,7 +46,7 @@ class wire final : public transfer_sink {
 
   void join(int rank, sim_fabric& fabric);
   /// Detaches the rank's fabric: nothing is delivered to it any more.
-  void leave(int rank) noexcept;
+  void detach(int rank) noexcept;
 
   enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message, bulk };
   /// An operation to be posted.
@@ -90,8 +90,8 @@ class wire final : public transfer_sink {
  private:
   struct flight {
     kind what = kind::write;
-    bool back = false;  ///< the reply of a read or an atomic is in flight
-    bool told = false;  ///< its completion has been reported to the origin
+    bool back = false;      ///< the reply of a read or an atomic is in flight
+    bool reported = false;  ///< its completion has been reported to the origin
     bool has_immediate = false;
     bool fails = false;  ///< it will end with an error
     bool silent = false;

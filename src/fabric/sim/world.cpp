@@ -198,19 +198,19 @@ void world::let_pass(strand& s, time_ps until_ps) noexcept {
   suspend();
 }
 
-void world::settle([[maybe_unused]] int rank) noexcept {
+void world::pass_charged_time([[maybe_unused]] int rank) noexcept {
   RMA_ASSERT(running() == rank);
   strand& s = *current_;
   while (s.owes_ps != 0) let_pass(s, events_.now_ps() + std::exchange(s.owes_ps, 0));
 }
 
 void world::yield(int rank) noexcept {
-  settle(rank);
+  pass_charged_time(rank);
   let_pass(*current_, events_.now_ps());
 }
 
 void world::stay_away(int rank, time_ps for_ps) noexcept {
-  settle(rank);
+  pass_charged_time(rank);
   let_pass(*current_, events_.now_ps() + for_ps);
 }
 
@@ -220,7 +220,7 @@ void world::arm([[maybe_unused]] int rank) noexcept {
 }
 
 void world::park(int rank, time_ps until_ps) noexcept {
-  settle(rank);
+  pass_charged_time(rank);
   strand& s = *current_;
   if (std::exchange(s.woken, false)) return;
   if (until_ps <= events_.now_ps()) return yield(rank);

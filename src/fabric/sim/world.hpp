@@ -106,7 +106,7 @@ class world {
   /// and serves one copy after the other: a copy takes longer when the memory is the bottleneck.
   void charge_copy(int rank, std::uint64_t bytes, time_ps fixed_ps, activity what) noexcept;
   /// Lets the charged time of the running rank pass.
-  void settle(int rank) noexcept;
+  void pass_charged_time(int rank) noexcept;
   /// Settles, and lets all others run that can run at that time.
   void yield(int rank) noexcept;
   /// Settles, and lets so much more time pass, whatever wakes the rank meanwhile.

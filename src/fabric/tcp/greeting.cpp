@@ -68,7 +68,7 @@ greeting::outcome greeting::introduce(std::string_view key) noexcept {
   mine.to = static_cast<std::uint32_t>(peer_);
   mine.size = static_cast<std::uint32_t>(size_);
   mine.nonce = connector_nonce_;
-  if (!prove(key, "connects", word::welcome, mine.proof) || !send(&mine, sizeof mine)) return outcome::failed;
+  if (!prove(key, "connects", word::accept, mine.proof) || !send(&mine, sizeof mine)) return outcome::failed;
   phase_ = phase::introduced;
   received_ = 0;
   return outcome::goes_on;
@@ -85,7 +85,7 @@ greeting::outcome greeting::take_introduction(std::string_view key) noexcept {
   peer_ = static_cast<int>(theirs.from);
   connector_nonce_ = theirs.nonce;
   boot::digest expected{};
-  if (!prove(key, "connects", word::welcome, expected) || !boot::equal(expected, boot::bytes_of(theirs.proof)))
+  if (!prove(key, "connects", word::accept, expected) || !boot::equal(expected, boot::bytes_of(theirs.proof)))
     return outcome::failed;
   return outcome::introduced;
 }
@@ -104,7 +104,7 @@ greeting::outcome greeting::take_verdict(std::string_view key) noexcept {
   boot::digest expected{};
   if (!prove(key, "listens", theirs.said, expected) || !boot::equal(expected, boot::bytes_of(theirs.proof)))
     return outcome::failed;
-  return theirs.said == word::welcome ? outcome::welcome : outcome::mine_comes;
+  return theirs.said == word::accept ? outcome::accept : outcome::mine_comes;
 }
 
 // Reads no more bytes than requested: later ones belong to the connection.

@@ -20,7 +20,7 @@
 
 namespace rma::tcp {
 
-enum class word : std::uint32_t { welcome, mine_comes };
+enum class word : std::uint32_t { accept, mine_comes };
 
 struct challenge {
   std::array<char, 8> magic{'r', 'm', 'a', 't', 'c', 'p', '1', 0};
@@ -34,14 +34,14 @@ struct introduction {
 };
 
 struct verdict {
-  word said = word::welcome;
+  word said = word::accept;
   boot::digest proof{};
 };
 
 /// One handshake. It does not block: `step` processes the received bytes.
 class greeting {
  public:
-  enum class outcome : std::uint8_t { goes_on, failed, introduced, welcome, mine_comes };
+  enum class outcome : std::uint8_t { goes_on, failed, introduced, accept, mine_comes };
 
   /// Connects to `peer`.
   greeting(boot::unique_fd line, int rank, int size, std::int64_t until_ns, int peer);

@@ -208,10 +208,10 @@ void tcp_fabric::step_greeting(int fd) noexcept {
   const std::unique_ptr<greeting> g = std::move(*at);
   greetings_.erase(at);
   switch (came) {
-    case greeting::outcome::welcome: return open(met_or_new(g->peer()), g->take_line());
+    case greeting::outcome::accept: return open(met_or_new(g->peer()), g->take_line());
     case greeting::outcome::mine_comes: met_or_new(g->peer()).way = phase::awaited; return;
     case greeting::outcome::introduced:
-      if (welcome(*g)) open(met_or_new(g->peer()), g->take_line());
+      if (accept(*g)) open(met_or_new(g->peer()), g->take_line());
       return;
     default: break;
   }
@@ -226,7 +226,7 @@ void tcp_fabric::step_greeting(int fd) noexcept {
 }
 
 // If both ranks connect at the same time, the lower rank's connection is used.
-bool tcp_fabric::welcome(greeting& g) noexcept {
+bool tcp_fabric::accept(greeting& g) noexcept {
   connection& c = met_or_new(g.peer());
   if (c.met || c.state != messaged::connection_state::open) return false;
   if (c.way == phase::asking && how_.rank < g.peer() && c.suspected_until_ns == 0) {
@@ -234,7 +234,7 @@ bool tcp_fabric::welcome(greeting& g) noexcept {
     return false;
   }
   drop_own_attempt(g.peer());
-  return g.answer(how_.key, word::welcome);
+  return g.answer(how_.key, word::accept);
 }
 
 void tcp_fabric::drop_own_attempt(int peer) noexcept {

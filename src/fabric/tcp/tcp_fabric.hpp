@@ -90,7 +90,7 @@ class tcp_fabric final : public messaged::messaged_fabric {
   void lose_the_silent() noexcept;
   void accept_all() noexcept;
   void step_greeting(int fd) noexcept;
-  bool welcome(greeting& g) noexcept;
+  bool accept(greeting& g) noexcept;
   void drop_own_attempt(int peer) noexcept;
   [[nodiscard]] std::int64_t greeted_until_ns() const noexcept;
   void drop_eldest_stranger() noexcept;

@@ -201,7 +201,7 @@ bool tcp_fabric::begin_landing(connection& c, const front& f) noexcept {
   const std::byte* from = c.in.data();
   for (std::size_t i = c.landed; left != 0; ++i) {
     const std::size_t piece = std::min(left, c.landing[i].bytes);
-    messaged::place(c.landing[i].at, from, piece);
+    messaged::copy_in(c.landing[i].at, from, piece);
     from += piece;
     left -= piece;
   }

@@ -64,7 +64,7 @@ struct operation {
   std::uint64_t token = 0;
   std::uint32_t pieces = 0;  ///< outstanding requests, and one while they are being posted
   bool flush = false;
-  bool told = false;             ///< its completion has been reported
+  bool reported = false;         ///< its completion has been reported
   std::uint64_t operand = 0;     ///< of an atomic
   std::uint64_t reply = 0;       ///< its result
   std::uint64_t* old = nullptr;  ///< destination of the result

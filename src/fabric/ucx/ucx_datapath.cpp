@@ -26,7 +26,7 @@ status status_of(ucs_status_t result) noexcept {
   }
 }
 
-ucp_request_param_t told(ucp_send_nbx_callback_t call, void* with) noexcept {
+ucp_request_param_t request_param(ucp_send_nbx_callback_t call, void* with) noexcept {
   ucp_request_param_t how{};
   how.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
   how.cb.send = call;
@@ -50,7 +50,7 @@ operation& ucx_fabric::new_operation(connection& c, std::uint64_t token) noexcep
   o.token = token;
   o.pieces = 1;
   o.flush = false;
-  o.told = false;
+  o.reported = false;
   o.old = nullptr;
   o.result = status::done;
   ++under_way_;
@@ -64,7 +64,7 @@ void ucx_fabric::end_piece(operation& o, ucs_status_t result) noexcept {
 }
 
 void ucx_fabric::end_operation(operation& o) noexcept {
-  if (o.old != nullptr && o.result == status::done && !o.told) *o.old = o.reply;
+  if (o.old != nullptr && o.result == status::done && !o.reported) *o.old = o.reply;
   if (o.flush) {
     --o.to->flushes;
     const status worst = std::exchange(o.to->write_error, status::done);
@@ -77,7 +77,7 @@ void ucx_fabric::end_operation(operation& o) noexcept {
 
 // Reports the completion of an operation once, even if UCX has not completed its requests.
 void ucx_fabric::tell(operation& o, status result) noexcept {
-  if (std::exchange(o.told, true)) return;
+  if (std::exchange(o.reported, true)) return;
   const bool is_unresolved = result == status::peer_failed && o.to->state == messaged::connection_state::open;
   if (is_unresolved) suspect(*o.to);
   if (o.token != 0) o.written.push_back(o.token);
@@ -170,9 +170,9 @@ status ucx_fabric::write(int peer, slices from, const fabric::region_key& region
   if (how.kind == fabric::write_kind::immediate) c->immediates.push_back(how.immediate);
   list_unflushed(*c);
   std::uint64_t at = to[0].address;
-  const ucp_request_param_t told_by = told(&ucx_fabric::on_put, c);
+  const ucp_request_param_t put_param = request_param(&ucx_fabric::on_put, c);
   for (const fabric::local_slice& each : from) {
-    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c->endpoint, each.at, each.bytes, at, key, &told_by);
+    ucs_status_ptr_t const request = ucx_.ucp_put_nbx(c->endpoint, each.at, each.bytes, at, key, &put_param);
     if (UCS_PTR_IS_ERR(request)) c->write_error = status_of(UCS_PTR_STATUS(request));
     at += each.bytes;
     ++puts_;
@@ -187,7 +187,7 @@ status ucx_fabric::read(int peer, slices to, const fabric::region_key& region,
   ucp_rkey_h key = nullptr;
   if (const status s = ready_behind_writes(peer, region, c, key); s != status::done) return s;
   operation& o = new_operation(*c, token);
-  const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  const ucp_request_param_t how = request_param(&ucx_fabric::on_operation, &o);
   std::uint64_t at = from[0].address;
   for (const fabric::local_slice& each : to) {
     if (!posted(o, ucx_.ucp_get_nbx(c->endpoint, each.at, each.bytes, at, key, &how))) break;
@@ -208,7 +208,7 @@ status ucx_fabric::atomic(int peer, const fabric::region_key& region, std::uint6
   o.operand = operand;
   o.reply = old;
   o.old = &old;
-  ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  ucp_request_param_t how = request_param(&ucx_fabric::on_operation, &o);
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_DATATYPE | UCP_OP_ATTR_FIELD_REPLY_BUFFER;
   how.datatype = ucp_dt_make_contig(sizeof operand);
   how.reply_buffer = &o.reply;
@@ -244,7 +244,7 @@ void ucx_fabric::start_flush(messaged::peer& p) noexcept {
   c.unflushed = 0;
   ++c.flushes;
   ++flushes_;
-  const ucp_request_param_t how = told(&ucx_fabric::on_operation, &o);
+  const ucp_request_param_t how = request_param(&ucx_fabric::on_operation, &o);
   if (c.endpoint == nullptr) {
     o.result = status::peer_failed;
   } else {
@@ -300,7 +300,7 @@ void ucx_fabric::send_batch(messaged::peer& p) noexcept {
   if (m == nullptr) return;
   if (c.endpoint == nullptr) return on_sent(nullptr, UCS_OK, m);
   ++batches_sent_;
-  ucp_request_param_t how = told(&ucx_fabric::on_sent, m);
+  ucp_request_param_t how = request_param(&ucx_fabric::on_sent, m);
   how.op_attr_mask |= UCP_OP_ATTR_FIELD_FLAGS;
   how.flags = UCP_AM_SEND_FLAG_EAGER;
   // The first message waits until both sides have an endpoint. Otherwise the peer might make its own after this process
@@ -346,7 +346,7 @@ void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const
 // ---- progress -----------------------------------------------------------------------------------------------
 
 // Sends the replies that were made meanwhile together.
-unsigned ucx_fabric::work() noexcept {
+unsigned ucx_fabric::progress_worker() noexcept {
   const unsigned found = ucx_.ucp_worker_progress(library_.worker());
   send_batches();
   return found;
@@ -356,7 +356,7 @@ unsigned ucx_fabric::work() noexcept {
 // when there is an event to report, since a round without progress costs a system call.
 unsigned ucx_fabric::look() noexcept {
   unsigned rounds = 0;
-  while (rounds < progress_rounds_max && !has_told() && work() != 0) ++rounds;
+  while (rounds < progress_rounds_max && !has_told() && progress_worker() != 0) ++rounds;
   if (!strangers_.empty()) [[unlikely]]
     answer_strangers();
   return std::min(rounds, 1U);

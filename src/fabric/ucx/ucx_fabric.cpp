@@ -230,7 +230,9 @@ void ucx_fabric::close_all(std::int64_t until_ns) noexcept {
   for (ucs_status_ptr_t request : closing) ucx_.ucp_request_free(request);
 }
 
-bool ucx_fabric::progress() noexcept { return work() != 0 || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK; }
+bool ucx_fabric::progress() noexcept {
+  return progress_worker() != 0 || ucx_.ucp_worker_arm(library_.worker()) != UCS_OK;
+}
 
 // ---- keys ---------------------------------------------------------------------------------------------------
 
@@ -253,7 +255,7 @@ status ucx_fabric::key_of(connection& c, const fabric::region_key& region, ucp_r
   const auto [at, asked_now] = c.keys.try_emplace(region.key);
   if (asked_now) {
     ++key_exchanges_;
-    transmit(c, static_cast<std::uint16_t>(key_kind::ask), fabric::bytes_of(region.key), {}, departure::now);
+    transmit(c, static_cast<std::uint16_t>(key_kind::request), fabric::bytes_of(region.key), {}, departure::now);
   }
   if (at->second.refused) return status::transfer_failed;
   key = at->second.handle;
@@ -287,7 +289,7 @@ void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexc
 }
 
 void ucx_fabric::take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
-  if (kind == static_cast<std::uint16_t>(key_kind::ask)) give_key(connection_of(p), payload);
+  if (kind == static_cast<std::uint16_t>(key_kind::request)) give_key(connection_of(p), payload);
   if (kind == static_cast<std::uint16_t>(key_kind::give)) take_key(connection_of(p), payload);
 }
 

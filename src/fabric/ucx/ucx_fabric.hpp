@@ -68,7 +68,7 @@ class ucx_fabric final : public messaged::messaged_fabric {
     std::uint16_t bytes;  ///< with this header; the next message follows
   };
   static_assert(batch_bytes <= 0xffff);
-  enum class key_kind : std::uint16_t { ask = messaged::first_line_kind, give, count_ };
+  enum class key_kind : std::uint16_t { request = messaged::first_line_kind, give, count_ };
   struct registered {
     ucp_mem_h memory;
     std::vector<std::byte> packed;  ///< the packed remote key
@@ -106,7 +106,7 @@ class ucx_fabric final : public messaged::messaged_fabric {
   // ---- data path (ucx_datapath.cpp) -------------------------------------------------------------------------
   operation& new_operation(connection& c, std::uint64_t token) noexcept;
   outgoing& new_batch(connection& c) noexcept;
-  unsigned work() noexcept;
+  unsigned progress_worker() noexcept;
   void end_piece(operation& o, ucs_status_t result) noexcept;
   void end_operation(operation& o) noexcept;
   void tell(operation& o, status result) noexcept;

@@ -152,7 +152,7 @@ connection& connection_manager::connection_with(int peer, channel of) {
   return *known;
 }
 
-connection* connection_manager::ask(int peer, const manager_address& theirs, channel of) {
+connection* connection_manager::connect(int peer, const manager_address& theirs, channel of) {
   const std::lock_guard guard(lock_);
   connection& c = connection_with(peer, of);
   c.connection_manager = theirs;
@@ -168,7 +168,7 @@ void connection_manager::forget(int peer) noexcept {
   for (const channel of : {channel::control, channel::bulk}) {
     connection& c = connection_with(peer, of);
     c.due_ns = never_ns;
-    settle(c, connection_state::dead);
+    set_state(c, connection_state::dead);
     put_in_error(c);
   }
 }
@@ -185,7 +185,7 @@ void connection_manager::stop(connection& c) noexcept {
   put_in_error(c);
 }
 
-void connection_manager::settle(connection& c, connection_state state) noexcept {
+void connection_manager::set_state(connection& c, connection_state state) noexcept {
   if (c.state.load() == connection_state::dead) return;
   c.state.store(state, std::memory_order_release);
   if (state == connection_state::dead || state == connection_state::broken)
@@ -195,7 +195,7 @@ void connection_manager::settle(connection& c, connection_state state) noexcept 
 
 void connection_manager::give_up(connection& c) noexcept {
   const std::lock_guard guard(lock_);
-  settle(c, connection_state::broken);
+  set_state(c, connection_state::broken);
 }
 
 void connection_manager::mend(connection& c, std::uint32_t over) {
@@ -300,14 +300,14 @@ void connection_manager::hear(const hello& h) noexcept {
   c.connection_manager.queue_pair = h.connection_manager;
   c.connection_manager.nonce = h.nonce_from;
   c.heard_ns.store(detail::clock_ns(), std::memory_order_relaxed);
-  if (h.what == greeting::leave) c.left.store(true, std::memory_order_relaxed);
-  if (h.what == greeting::later || h.what == greeting::leave) return kick(news_);
+  if (h.what == greeting::goodbye) c.left.store(true, std::memory_order_relaxed);
+  if (h.what == greeting::later || h.what == greeting::goodbye) return kick(news_);
   const auto newer = static_cast<std::int16_t>(h.generation - c.generation);
   if (newer < 0 || c.state.load() == connection_state::dead) return;
   if (newer > 0 && c.queue_pair != nullptr) {  // its owner has to end outstanding entries first
     c.newer = h;
     c.due_ns = never_ns;
-    settle(c, connection_state::broken);
+    set_state(c, connection_state::broken);
     say(c, greeting::later);
     return;
   }
@@ -325,22 +325,22 @@ void connection_manager::answer(connection& c, const hello& h) noexcept {
     }
     c.peers_over = h.over;
     c.due_ns = never_ns;
-    settle(c, connection_state::answering);
+    set_state(c, connection_state::answering);
   }
   switch (h.what) {
-    case greeting::ask: say(c, greeting::answer); break;
+    case greeting::request: say(c, greeting::answer); break;
     case greeting::answer: say(c, greeting::confirm); break;
     case greeting::confirm:
     case greeting::later:
-    case greeting::leave: break;
+    case greeting::goodbye: break;
   }
-  if (h.what == greeting::ask && c.state.load() == connection_state::answering) {
+  if (h.what == greeting::request && c.state.load() == connection_state::answering) {
     c.pause_ns = first_pause_ns;
     c.due_ns = detail::clock_ns() + c.pause_ns;
   }
-  if (h.what != greeting::ask && c.state.load() == connection_state::answering) {
+  if (h.what != greeting::request && c.state.load() == connection_state::answering) {
     c.due_ns = never_ns;
-    settle(c, connection_state::ready);
+    set_state(c, connection_state::ready);
   }
 }
 
@@ -351,7 +351,7 @@ void connection_manager::say_what_is_due(std::int64_t now_ns) noexcept {
     c.pause_ns = std::clamp(2 * c.pause_ns, first_pause_ns, longest_pause_ns);
     c.due_ns = now_ns + c.pause_ns;
     const bool asking = c.state.load() == connection_state::asking;
-    say(c, asking ? greeting::ask : greeting::answer);
+    say(c, asking ? greeting::request : greeting::answer);
     if (asking && ++c.asks == asks_without_a_word) say_unheard(c);
   }
 }
@@ -371,7 +371,7 @@ void connection_manager::say_leave() noexcept {
         (state != connection_state::ready && state != connection_state::answering))
       continue;
     if (!wait_while(all_busy)) return;
-    say(c, greeting::leave);
+    say(c, greeting::goodbye);
   }
   (void)wait_while(any_busy);
 }

@@ -58,7 +58,7 @@ class connection_manager {
   [[nodiscard]] connection* find(int peer, channel of = channel::control);
   [[nodiscard]] connection* find_queue_pair(std::uint32_t number);
   /// Asks the peer for a connection. Its state shows when it is ready.
-  connection* ask(int peer, const manager_address& theirs, channel of = channel::control);
+  connection* connect(int peer, const manager_address& theirs, channel of = channel::control);
   /// Reconnects a broken connection; its outstanding entries have been ended. The old queue pair stays, in the error
   /// state, until the end: its destruction would discard completions that are still to be taken. `over` is the number
   /// of complete bulk receives.
@@ -100,7 +100,7 @@ class connection_manager {
   void say_unheard(const connection& c) noexcept;
   void say(connection& c, greeting what) noexcept;
   void say_what_is_due(std::int64_t now_ns) noexcept;
-  void settle(connection& c, connection_state state) noexcept;
+  void set_state(connection& c, connection_state state) noexcept;
   [[nodiscard]] std::int64_t next_due_ns() noexcept;
   void kick(int descriptor) const noexcept;
 

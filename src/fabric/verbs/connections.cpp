@@ -53,7 +53,7 @@ status connections::look_for(int peer, channel of, connection*& c) noexcept {
     manager_address theirs;
     if (const status s = directory_->look_up(peer, address_key(peer), text); !ok(s)) return s;
     if (!parse(text, theirs)) return status::unreachable;
-    c = manager_.ask(peer, theirs, of);
+    c = manager_.connect(peer, theirs, of);
   }
   return status::done;
 }

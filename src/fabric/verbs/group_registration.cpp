@@ -45,7 +45,7 @@ void registration_cache::register_groups(std::span<const fabric::local_slice> pi
 
 // Compares pages to pin, as if each gap were as long as the average one.
 void registration_cache::register_hull(const fabric::piece_bounds& pieces) noexcept {
-  if (pieces.count < 2 || limits_.bytes == 0 || foreign() || settle() != unmap_watch::outcome::settled) return;
+  if (pieces.count < 2 || limits_.bytes == 0 || foreign() || take_unmaps() != unmap_watch::outcome::settled) return;
   const page_range hull = pages_around(pieces.hull.at, pieces.hull.bytes);
   if (hull == refused_hull_ || hull.bytes() > limits_.bytes || find(hull) != nullptr) return;
   const std::size_t page = page_mask_ + 1;

@@ -31,7 +31,7 @@
 
 namespace rma::verbs {
 
-enum class greeting : std::uint8_t { ask = 1, answer = 2, confirm = 3, later = 4, leave = 5 };
+enum class greeting : std::uint8_t { request = 1, answer = 2, confirm = 3, later = 4, goodbye = 5 };
 
 /// The purpose of a connection. Each channel has its own queue pair, made when it is needed.
 enum class channel : std::uint8_t { control, bulk };

@@ -33,7 +33,7 @@ void local_memory::put_inline(slices local, send_request& o) const noexcept {
   o.request.send_flags |= IBV_SEND_INLINE;
 }
 
-status local_memory::place(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept {
+status local_memory::prepare(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept {
   const bool write = !o.reads();
   if (write && bytes <= c.inline_max.load(std::memory_order_relaxed) && local.size() <= caps_.gather_max) {
     put_inline(local, o);

@@ -33,7 +33,7 @@ class local_memory {
   /// Registers the pieces of an operation at once, unless they are registered, or will be copied.
   void expect(const fabric::piece_bounds& pieces) noexcept;
   /// Describes the local data of a write or a read to the device. `not_yet` means that they have to be bounced.
-  status place(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
+  status prepare(const connection& c, slices local, std::size_t bytes, send_request& o) noexcept;
   /// True if all of it is registered; then it is described.
   bool describe(slices local, send_request& o) noexcept;
   /// Takes a buffer for so many bytes. False if none is free.

@@ -24,9 +24,9 @@ status memory_regions::add(void* at, std::size_t bytes, fabric::region_key& key)
     return status::not_supported;
   }
   key.key = region->rkey;
-  const auto place = std::upper_bound(regions_.begin(), regions_.end(), at,
-                                      [](const void* here, const ibv_mr* r) { return here < r->addr; });
-  regions_.insert(place, region);
+  const auto before = std::upper_bound(regions_.begin(), regions_.end(), at,
+                                       [](const void* here, const ibv_mr* r) { return here < r->addr; });
+  regions_.insert(before, region);
   return status::done;
 }
 

@@ -33,7 +33,7 @@ status queued_transfers::add(connection& c, const fabric::local_slice& local, co
   next.request = o.request;
   next.then = o.then;
   next.must_signal = true;
-  const status placed = memory_.place(c, {&local, 1}, local.bytes, next);
+  const status placed = memory_.prepare(c, {&local, 1}, local.bytes, next);
   if (placed != status::done) return placed == status::not_yet ? status::retry_queue_full : placed;
   if ((next.request.send_flags & IBV_SEND_INLINE) != 0) {
     auto& copy = data_[count_];

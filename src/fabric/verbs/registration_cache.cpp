@@ -34,12 +34,12 @@ registration_cache::~registration_cache() {
 
 registration_cache::entry* registration_cache::acquire(void* at, std::size_t bytes) noexcept {
   RMA_ASSERT(bytes > 0);
-  return acquire(pages_around(at, bytes), settle());
+  return acquire(pages_around(at, bytes), take_unmaps());
 }
 
 bool registration_cache::acquire(std::span<const fabric::local_slice> pieces, std::span<entry*> to) noexcept {
   RMA_ASSERT(pieces.size() <= to.size());
-  const unmap_watch::outcome news = settle();
+  const unmap_watch::outcome news = take_unmaps();
   if (news == unmap_watch::outcome::settled) register_groups(pieces);
   for (std::size_t i = 0; i < pieces.size(); ++i) {
     RMA_ASSERT(pieces[i].bytes > 0);
@@ -97,7 +97,7 @@ void registration_cache::invalidate(void* at, std::size_t bytes) noexcept {
   apply_news();
 }
 
-bool registration_cache::catch_up() noexcept { return settle() == unmap_watch::outcome::settled; }
+bool registration_cache::catch_up() noexcept { return take_unmaps() == unmap_watch::outcome::settled; }
 
 /// The first entry that ends after the start of `pages`.
 registration_cache::address_set::iterator registration_cache::first_overlapping(page_range pages) noexcept {

@@ -133,7 +133,7 @@ class registration_cache {
     const auto first = reinterpret_cast<std::uintptr_t>(at);
     return {first & ~page_mask_, (first + bytes + page_mask_) & ~page_mask_};
   }
-  [[nodiscard]] unmap_watch::outcome settle() noexcept {
+  [[nodiscard]] unmap_watch::outcome take_unmaps() noexcept {
     return watch_.quiet() ? unmap_watch::outcome::settled : hear_news();
   }
   entry* acquire(page_range wanted, unmap_watch::outcome news) noexcept;

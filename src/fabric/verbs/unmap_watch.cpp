@@ -53,10 +53,10 @@ class probe_page {
 /// Asks the kernel to map pages of shared memory that are mapped already: it fails with EINVAL for one private mapping,
 /// with ENOENT for several mappings.
 int error_of_continue(int fd, page_range pages) noexcept {
-  uffdio_continue ask{};
-  ask.range = range_of(pages);
-  ask.mode = UFFDIO_CONTINUE_MODE_DONTWAKE;
-  return ::ioctl(fd, UFFDIO_CONTINUE, &ask) == 0 ? 0 : errno;
+  uffdio_continue request{};
+  request.range = range_of(pages);
+  request.mode = UFFDIO_CONTINUE_MODE_DONTWAKE;
+  return ::ioctl(fd, UFFDIO_CONTINUE, &request) == 0 ? 0 : errno;
 }
 
 /// Ends the watch in each mapping separately; this fails for a mapping that cannot have been watched.
@@ -150,10 +150,10 @@ bool unmap_watch::start() noexcept {
 }
 
 int unmap_watch::enlist(page_range pages) noexcept {
-  uffdio_register ask{};
-  ask.range = range_of(pages);
-  ask.mode = UFFDIO_REGISTER_MODE_WP;
-  return ::ioctl(fd_, UFFDIO_REGISTER, &ask) == 0 ? 0 : errno;
+  uffdio_register request{};
+  request.range = range_of(pages);
+  request.mode = UFFDIO_REGISTER_MODE_WP;
+  return ::ioctl(fd_, UFFDIO_REGISTER, &request) == 0 ? 0 : errno;
 }
 
 unmap_watch::verdict unmap_watch::watch(page_range pages) noexcept {
@@ -227,7 +227,7 @@ void unmap_watch::note(page_range pages, bool gone) noexcept {
     if (last.pages == pages && last.gone == gone) return;
   }
   if (written - taken == changes_max) {
-    board_->lost.store(true);
+    board_->overflowed.store(true);
     return;
   }
   board_->changes[written % changes_max] = {pages, gone};
@@ -255,7 +255,7 @@ unmap_watch::outcome unmap_watch::catch_up(std::vector<change>& news) noexcept {
     news.push_back(board_->changes[i % changes_max]);
   }
   board_->taken.store(written);
-  if (board_->lost.exchange(false)) news.push_back({{0, ~std::uintptr_t{0}}, false});
+  if (board_->overflowed.exchange(false)) news.push_back({{0, ~std::uintptr_t{0}}, false});
   return outcome::settled;
 }
 

@@ -86,7 +86,7 @@ class unmap_watch {
     std::atomic<std::uint64_t> epoch{2};    ///< odd while events are being read and recorded; 0 in a child
     std::atomic<std::uint64_t> written{0};  ///< number of changes recorded, set by the reader
     std::atomic<std::uint64_t> taken{0};    ///< number of changes reported, set by the owner
-    std::atomic<bool> lost{false};          ///< changes were lost for lack of room
+    std::atomic<bool> overflowed{false};    ///< changes were lost for lack of room
     change changes[changes_max];
   };
 

@@ -22,7 +22,7 @@ status verbs_fabric::transfer(int peer, slices local, send_request& o) noexcept 
     o.request.send_flags |= IBV_SEND_INLINE;
     return sends_.post(*c, o);
   }
-  const status placed = memory_.place(*c, local, bytes_of(local), o);
+  const status placed = memory_.prepare(*c, local, bytes_of(local), o);
   if (placed == status::not_yet) {
     bounced_.add(*c, local, o);
     return status::posted;
@@ -50,8 +50,9 @@ status verbs_fabric::transfer_pieces(int peer, slices local, std::span<const fab
       o.then.token = 0;
       o.must_signal = false;
     }
-    const status placed = local[i].bytes == remote[i].bytes ? memory_.place(*c, local.subspan(i, 1), local[i].bytes, o)
-                                                            : status::not_supported;
+    const status placed = local[i].bytes == remote[i].bytes
+                              ? memory_.prepare(*c, local.subspan(i, 1), local[i].bytes, o)
+                              : status::not_supported;
     if (placed == status::done) continue;
     for (const send_request& before : std::span(chain_).first(i)) memory_.undo(before.then);
     return placed == status::not_yet ? status::not_supported : placed;

@@ -35,7 +35,7 @@ struct get_rendezvous {
     using enum rendezvous_state;
     if (now == begin && event == rendezvous_event::start) return {announced, rendezvous_action::announce};
     if (now == announced && event == rendezvous_event::finished) return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
   static constexpr rendezvous_step_result receiver(rendezvous_state now, rendezvous_event event) noexcept {
     using enum rendezvous_state;
@@ -43,7 +43,7 @@ struct get_rendezvous {
       return {moving, rendezvous_action::prepare | rendezvous_action::read | rendezvous_action::poll};
     if (now == moving && (event == rendezvous_event::changed || event == rendezvous_event::moved))
       return {over, rendezvous_action::finish | rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
 };
 

@@ -26,14 +26,14 @@ struct getcqe_rendezvous {
     using enum rendezvous_state;
     if (now == begin && event == rendezvous_event::start) return {announced, rendezvous_action::announce};
     if (now == announced && event == rendezvous_event::finished) return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
   static constexpr rendezvous_step_result receiver(rendezvous_state now, rendezvous_event event) noexcept {
     using enum rendezvous_state;
     if (now == begin && event == rendezvous_event::announced) return {moving, rendezvous_action::read};
     if (now == moving && event == rendezvous_event::moved)
       return {over, rendezvous_action::finish | rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
 };
 

@@ -41,15 +41,17 @@ struct putnr_rendezvous {
     if (now == moving && event == rendezvous_event::moved)
       return {over, rendezvous_action::finish_if_unseen | rendezvous_action::end};
     if (now == announced && event == rendezvous_event::finished) return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
   static constexpr rendezvous_step_result receiver(rendezvous_state now, rendezvous_event event) noexcept {
     using enum rendezvous_state;
-    constexpr std::uint32_t ask = rendezvous_action::prepare | rendezvous_action::request | rendezvous_action::poll;
-    if (now == begin && (event == rendezvous_event::start || event == rendezvous_event::announced)) return {asked, ask};
+    constexpr std::uint32_t request_and_poll =
+        rendezvous_action::prepare | rendezvous_action::request | rendezvous_action::poll;
+    if (now == begin && (event == rendezvous_event::start || event == rendezvous_event::announced))
+      return {asked, request_and_poll};
     if (now == asked && (event == rendezvous_event::changed || event == rendezvous_event::finished))
       return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
 };
 

@@ -33,13 +33,13 @@ struct rput_rendezvous {
     if (now == moving && event == rendezvous_event::moved)
       return {over, rendezvous_action::finish | rendezvous_action::end};
     if (now == announced && event == rendezvous_event::finished) return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
   static constexpr rendezvous_step_result receiver(rendezvous_state now, rendezvous_event event) noexcept {
     using enum rendezvous_state;
     if (now == begin && event == rendezvous_event::announced) return {asked, rendezvous_action::request};
     if (now == asked && event == rendezvous_event::finished) return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
 };
 

@@ -33,14 +33,14 @@ struct sgrs_rendezvous {
     if (now == announced && event == rendezvous_event::requested) return {moving, rendezvous_action::gather};
     if ((now == announced || now == moving) && event == rendezvous_event::finished)
       return {over, rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
   static constexpr rendezvous_step_result receiver(rendezvous_state now, rendezvous_event event) noexcept {
     using enum rendezvous_state;
     if (now == begin && event == rendezvous_event::announced) return {moving, rendezvous_action::scatter};
     if (now == moving && event == rendezvous_event::moved)
       return {over, rendezvous_action::finish | rendezvous_action::end};
-    return stay(now);
+    return unchanged(now);
   }
 };
 

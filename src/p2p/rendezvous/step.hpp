@@ -70,7 +70,7 @@ struct rendezvous_protocol {
 };
 
 /// The step of an event that the state does not handle: nothing happens.
-constexpr rendezvous_step_result stay(rendezvous_state now) noexcept { return {now, 0}; }
+constexpr rendezvous_step_result unchanged(rendezvous_state now) noexcept { return {now, 0}; }
 
 /// An invariant of every protocol: a step leads to a later state, ends the operation exactly when it reaches `over`,
 /// and posts at most one transfer.

@@ -60,7 +60,7 @@ TEST_CASE("threads of one process share one mapping", "[fabric][shm][board]") {
     for (std::size_t i = 0; i < node.size(); ++i)
       s.right = s.right && mailbox_at(node, index, i).load() == 100 * index + i + 1;
     s.right = ok(me.fence()) && s.right;
-    node.leave(true);
+    node.detach(true);
     s.right = ok(me.fence()) && s.right;
     for (std::size_t i = 0; i < node.size(); ++i) s.right = s.right && node.look_at(i) == presence::left;
     (void)me.fence();
@@ -114,7 +114,7 @@ TEST_CASE("processes share the memory and see each other's end", "[fabric][shm][
   CHECK((WIFEXITED(how) && WEXITSTATUS(how) == 0));
   CHECK(node.look_at(1) == presence::dead);
   CHECK(node.look_at(1) == presence::dead);  // and stays so
-  me->leave();
+  me->finalize();
 }
 
 TEST_CASE("ranks that lay out their node differently are told so", "[fabric][shm][board]") {
@@ -175,7 +175,7 @@ TEST_CASE("more bytes than a number holds are refused with advice", "[fabric][sh
           "131072 ranks on one node with 140737488355328 bytes each are more than it can map; "
           "lower RMA_SEGMENT_BYTES");
   }
-  me->leave();
+  me->finalize();
 }
 
 TEST_CASE("a doorbell that is armed is rung once", "[fabric][shm][board]") {

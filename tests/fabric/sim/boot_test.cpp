@@ -22,7 +22,7 @@ TEST_CASE("values are seen by all, those to come are waited for", "[fabric][sim]
     CHECK(me.get("key/" + std::to_string((r + 1) % 4), got[static_cast<std::size_t>(r)]) == status::done);
     CHECK(me.put(std::string(5000, 'k'), "") == status::bad_size);
     CHECK(me.fence() == status::done);
-    me.leave();
+    me.finalize();
     return 0;
   });
   CHECK(got == std::vector<std::string>{"value 1", "value 2", "value 3", "value 0"});
@@ -40,7 +40,7 @@ TEST_CASE("a fence lets nobody pass before the last one comes", "[fabric][sim][b
       CHECK(me.fence() == status::done);
       CHECK(arrived >= 3 * turn);
     }
-    me.leave();
+    me.finalize();
     return 0;
   });
   CHECK(arrived == 15);
@@ -62,7 +62,7 @@ TEST_CASE("deaths end waits and are news once", "[fabric][sim][boot]") {
     CHECK(me.poll_events(died) == status::done);
     CHECK(died.size() == 1);
     ++told;
-    me.leave();
+    me.finalize();
     return 0;
   });
   CHECK(told == 2);
@@ -75,7 +75,7 @@ TEST_CASE("who goes without leaving has died", "[fabric][sim][boot]") {
     auto me = std::make_unique<sim_client>(w, r);
     if (r == 1) return 0;  // destroyed, not left
     CHECK(me->fence() == status::peer_failed);
-    me->leave();
+    me->finalize();
     return 0;
   });
   CHECK(w.deaths() == std::vector<int>{1});
@@ -112,7 +112,7 @@ TEST_CASE("a rank that has left may come again", "[fabric][sim][boot]") {
       CHECK(me.get("round", value) == status::done);
       CHECK(value == std::to_string(round));
       CHECK(me.fence() == status::done);
-      me.leave();
+      me.finalize();
       work(w, r, (r + 1) * 10 * us);
     }
     return 0;

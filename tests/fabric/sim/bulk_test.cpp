@@ -52,7 +52,7 @@ struct end {
   }
   void sleep(time_ps for_ps) {
     job.charge(rank, for_ps, activity::compute);
-    job.settle(rank);
+    job.pass_charged_time(rank);
   }
 };
 

@@ -18,7 +18,7 @@ inline sim::world_options ranks(int n) {
 
 inline void work(sim::world& w, int rank, sim::time_ps for_ps) {
   w.charge(rank, for_ps, sim::activity::compute);
-  w.settle(rank);
+  w.pass_charged_time(rank);
 }
 
 }  // namespace rma::test

@@ -52,7 +52,7 @@ TEST_CASE("a charge is no switch", "[fabric][sim][world]") {
     w.charge(r, 5 * us, activity::copy);
     CHECK(running == r);
     CHECK(w.local_time_ps(r) == w.events().now_ps() + 5 * us);
-    w.settle(r);
+    w.pass_charged_time(r);
     CHECK(w.events().now_ps() == 5 * us);
     CHECK(w.local_time_ps(r) == 5 * us);
     return 0;

@@ -56,7 +56,7 @@ class stored_boot final : public boot::client {
   }
   status fence() override { return status::done; }
   void abort(int, std::string_view) noexcept override {}
-  void leave() noexcept override {}
+  void finalize() noexcept override {}
   void report_death(int) noexcept override {}
   int event_fd() const noexcept override { return -1; }
   status poll_events(std::vector<int>&) override { return status::done; }

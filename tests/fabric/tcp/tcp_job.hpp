@@ -97,7 +97,7 @@ inline boot::unique_fd join_as(tcp_job& all, int rank, int size) {
   tcp::greeting g(line_to(all[0]), rank, size, 0, 0);
   auto came = tcp::greeting::outcome::goes_on;
   REQUIRE(all.until([&] { return (came = advance(g, job_key)) != tcp::greeting::outcome::goes_on; }));
-  REQUIRE(came == tcp::greeting::outcome::welcome);
+  REQUIRE(came == tcp::greeting::outcome::accept);
   return g.take_line();
 }
 

@@ -381,7 +381,7 @@ TEST_CASE("strangers on the datagram queue are not heard", "[verbs]") {
   if (no_device()) return;
   rma::verbs::hello h{};
   h.magic = rma::verbs::hello_magic;
-  h.what = rma::verbs::greeting::ask;
+  h.what = rma::verbs::greeting::request;
   h.from = 1;
   h.to = 0;
   h.nonce_to = 99;
