@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// Protocol "promised": a put or get of another process's private memory in messages, if the target is inside the
-/// library and certain to handle each before it leaves (src/xfer/handler_protocol.cpp, docs/architecture.md, "Life
+/// library and certain to handle each before it leaves (src/xfer/protocol/handler.cpp, docs/architecture.md, "Life
 /// of one put").
 #include "xfer/copy_trial.hpp"
 #include "xfer/protocol/protocol.hpp"
