@@ -72,6 +72,7 @@ TEST_CASE("a put is there after its fence, in all weathers", "[fence]") {
   const std::uint64_t seeds = design == "imm-opt" ? 600 : 100;  // the mutation's, and a few for each
   for (std::uint64_t seed = 1; seed <= seeds; ++seed) {
     INFO(design << ", seed " << seed);
+    if (design == "imm-ri" && !rma::sim::storm(seed).caps.write_with_immediate) continue;  // it is refused
     REQUIRE(run_seed(design, seed) == "");
   }
 }
