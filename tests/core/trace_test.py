@@ -24,7 +24,7 @@ PROTOCOLS = {"direct", "handler", "promised", "device", "fabric", "none", "stage
              "placed", "two-sided", "two-sided:deferred", "deferred"}
 MESSAGES = {"eager", "rdma-ring", "rput", "getcqe", "get", "putnr", "put", "stream", "sgrs"}
 ALGORITHMS = {"linear", "binomial", "recursive-doubling", "ring", "bruck", "pairwise", "rabenseifner", "circulant",
-              "dissemination", "chain", "hierarchical", "scatter-allgather",
+              "dissemination", "chain", "hierarchical", "scatter-allgather", "one-sided",
               "flat", "direct", "tree", "window", "release-gather", "flags"}
 ARROW = {"s", "f"}  # from a message's sender to its receiver, or from a signal's origin to its target
 ARGS = {"window", "target", "bytes", "protocol", "why"}
