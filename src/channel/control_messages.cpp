@@ -129,7 +129,8 @@ void context::on_message(int source, std::uint16_t kind, std::span<const std::by
   handle(source, kind, payload);
 }
 
-inline void context::handle(int source, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+[[gnu::always_inline]] inline void context::handle(int source, std::uint16_t kind,
+                                                   std::span<const std::byte> payload) noexcept {
   if (kind >= handlers_.size() || handlers_[kind].run == nullptr) {
     reject_malformed(source, kind, payload.size(), malformed_reason::unknown_kind);
     return;

@@ -103,9 +103,16 @@ void running::start(std::uint64_t turn) noexcept {
   phase_ = call_.in_shape.given() ? phase::packing : phase::steps;
   if (call_.wrong != status::done) [[unlikely]]
     return fail_refused();
-  if (plan_.by_puts && !team_->puts().enter(*this)) return;
+  if (plan_.by_puts) [[unlikely]]
+    return start_by_puts();
   run(turn_bytes);
 }
+
+// These two are not inlined: what they need would cost every start registers.
+[[gnu::noinline]] void running::start_by_puts() noexcept {
+  if (team_->puts().enter(*this)) run(turn_bytes);
+}
+[[gnu::noinline]] void running::end_puts() noexcept { team_->puts().remove(*this); }
 
 // This is not inlined: formatting the text would cost every start registers and stack.
 [[gnu::noinline, gnu::cold]] void running::fail_refused() noexcept {
@@ -186,7 +193,7 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
   RMA_ASSERT(sends_[sends_used_].ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one send
   sent& m = sends_[sends_used_++];
   m.of = this;
-  m.context = plan_.by_puts ? turn_ : context_;
+  m.context = context_;
   m.peer = team_->team().world_rank(peer);
   m.tag = tag;
   m.at = const_cast<std::byte*>(from);
@@ -195,7 +202,13 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
     const auto& each = static_cast<sent&>(self);
     each.of->message_over(each);
   };
-  const status result = plan_.by_puts ? team_->puts().send(m, peer) : team_->all().messages().send(m);
+  status result = status::done;
+  if (plan_.by_puts) [[unlikely]] {
+    m.context = turn_;
+    result = team_->puts().send(m, peer);
+  } else {
+    result = team_->all().messages().send(m);
+  }
   if (result == status::posted) {
     ++open_;
   } else if (!ok(result)) {
@@ -222,7 +235,7 @@ void running::receive(const Schedule::Step& s) noexcept {
 void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
   RMA_ASSERT(m.ended.load(std::memory_order_relaxed) != 0);  // a slot belongs to one receive
   RMA_ASSERT(m.of == this && m.step != nullptr);
-  m.context = plan_.by_puts ? turn_ : context_;
+  m.context = context_;
   m.peer = team_->team().world_rank(m.step->peer);
   m.at = into;
   m.bytes = bytes;
@@ -233,7 +246,13 @@ void running::post(received& m, std::byte* into, std::size_t bytes) noexcept {
     each.of->take(each);
     each.of->went_on();
   };
-  const status result = plan_.by_puts ? team_->puts().receive(m, m.step->peer) : team_->all().messages().receive(m);
+  status result = status::done;
+  if (plan_.by_puts) [[unlikely]] {
+    m.context = turn_;
+    result = team_->puts().receive(m, m.step->peer);
+  } else {
+    result = team_->all().messages().receive(m);
+  }
   ++open_;
   if (result == status::posted) return;
   --open_;
@@ -392,7 +411,8 @@ void running::finish(status result) noexcept {
   team_state& team = *team_;
   phase_ = phase::over;
   if (working) team.all().remove_work(*this);
-  if (plan_.by_puts) team.puts().remove(*this);
+  if (laned) [[unlikely]]
+    end_puts();
   team.ended(*this);
   state_.store(result, std::memory_order_release);
   if (!awaited_ && node_ == nullptr) team.give_back(*this);

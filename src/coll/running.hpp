@@ -128,6 +128,8 @@ class running final : public awaited {
   void take_put(received& m) noexcept;
   void message_over(const message_operation& m) noexcept;
   void take_failure(status s, int world_rank) noexcept;
+  void start_by_puts() noexcept;
+  void end_puts() noexcept;
   void take_failed_send(const message_operation& m, status s) noexcept;
   void went_on() noexcept;
   /// Fails it at all members, for a reason that the others cannot see; `other`: the member that has made a different

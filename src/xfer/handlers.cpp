@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <optional>
 
 #include "core/assert.hpp"
 #include "core/memory_access.hpp"
@@ -27,32 +26,26 @@ struct incoming {
   target_part part{};              ///< of this layout
 };
 
-/// Walks the pieces of an operation at the target: the rows of its message, or of the part of a layout that it names.
-class piece_walk {
- public:
-  explicit piece_walk(const incoming& in) noexcept
-      : in_(in), left_(in.layout == nullptr ? in.head.pieces : in.part.bytes) {
-    if (in.layout != nullptr) at_.emplace(*in.layout, in.part.first);
-  }
-  /// Takes the next piece; false if there is none.
-  bool next(target_rows& piece) noexcept {
-    if (left_ == 0) return false;
-    if (at_.has_value()) {
-      piece = next_rows(*at_, in_.part.offset, left_);
-      left_ -= std::uint64_t{piece.bytes} * piece.rows;
-    } else {
-      std::memcpy(&piece, in_.pieces.data() + taken_++ * sizeof piece, sizeof piece);
-      --left_;
+/// Calls `take(piece)` for each piece of an operation at the target, until one returns false: the rows of its message,
+/// or
+/// (`named`) of the part of a layout that it names. True if none has.
+template <bool named, class Take>
+[[gnu::always_inline]] inline bool for_each_piece(const incoming& in, const Take& take) noexcept {
+  target_rows piece{};
+  if constexpr (named) {
+    cursor at(*in.layout, in.part.first);
+    for (std::uint64_t left = in.part.bytes; left != 0; left -= std::uint64_t{piece.bytes} * piece.rows) {
+      piece = next_rows(at, in.part.offset, left);
+      if (!take(piece)) return false;
     }
-    return true;
+  } else {
+    for (std::size_t i = 0; i < in.head.pieces; ++i) {
+      std::memcpy(&piece, in.pieces.data() + i * sizeof piece, sizeof piece);
+      if (!take(piece)) return false;
+    }
   }
-
- private:
-  const incoming& in_;
-  std::uint64_t left_;  ///< rows, or bytes of the part
-  std::size_t taken_ = 0;
-  std::optional<cursor> at_;
-};
+  return true;
+}
 
 /// A piece in this rank's memory.
 struct local_rows {
@@ -75,7 +68,6 @@ bool parse(std::span<const std::byte> payload, incoming& in) noexcept {
 
 /// Finds the layout that an operation names; false if it is unknown, or shorter than the operation.
 bool find_named(engine& e, int source, incoming& in) noexcept {
-  if (in.head.pieces != by_layout) return true;
   std::memcpy(&in.part, in.pieces.data(), sizeof in.part);
   in.layout = e.layouts().find(source, in.part.layout);
   return in.layout != nullptr && in.part.first <= in.layout->bytes() &&
@@ -102,7 +94,8 @@ bool is_word(const local_rows& at) noexcept {
 }
 
 /// Carries out one piece; appends fetched data. False if the message is malformed.
-bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, std::byte* fetched) noexcept {
+[[gnu::always_inline]] inline bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done,
+                                              std::byte* fetched) noexcept {
   RMA_ASSERT(at.first != nullptr && at.rows != 0);
   const std::size_t bytes = at.bytes * at.rows;
   const auto row = static_cast<std::ptrdiff_t>(at.bytes);
@@ -151,20 +144,22 @@ bool serve_rows(const incoming& in, const local_rows& at, std::uint64_t done, st
 
 /// True if the memory of each piece is readable, or writable, now. Pieces outside of the window are left to
 /// `serve_pieces`.
+template <bool named>
 bool can_access(const window_core& w, const incoming& in) noexcept {
   const call kind = in.head.kind;
   const bool writes =
       kind == call::put || kind == call::compare_and_swap || (kind != call::get && in.head.op != operation::no_op);
-  piece_walk pieces(in);
-  for (target_rows piece{}; pieces.next(piece);) {
+  bool may = true;
+  (void)for_each_piece<named>(in, [&](const target_rows& piece) noexcept {
     local_rows at{};
-    if (!find_rows(w, piece, at)) return true;
-    for (std::uint32_t row = 0; row < piece.rows; ++row) {
+    if (!find_rows(w, piece, at)) return false;
+    for (std::uint32_t row = 0; row < piece.rows && may; ++row) {
       std::byte* const element = at.first + static_cast<std::ptrdiff_t>(row) * at.stride;
-      if (!(writes ? can_write(element, at.bytes) : can_read(element, at.bytes))) return false;
+      may = writes ? can_write(element, at.bytes) : can_read(element, at.bytes);
     }
-  }
-  return true;
+    return may;
+  });
+  return may;
 }
 
 /// The row that a get of one row requests, which is sent from its place in memory; empty for other gets.
@@ -178,30 +173,34 @@ std::span<const std::byte> row_asked_for(const window_core& w, const incoming& i
 }
 
 /// Carries out all pieces; `fetched` becomes the fetched data. False if the message is malformed.
+template <bool named>
 bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>& fetched) noexcept {
   const bool brings = in.head.kind == call::put || in.head.kind == call::accumulate;
   const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
   const std::uint64_t most = only_brings ? in.data.size() : fetched.size();
   std::uint64_t done = 0;
-  piece_walk pieces(in);
-  for (target_rows piece{}; pieces.next(piece);) {
-    const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
-    local_rows at{};
-    if (bytes > most - done || !find_rows(w, piece, at)) return false;
-    if (!serve_rows(in, at, done, fetched.data())) return false;
-    done += bytes;
-    RMA_ASSERT(done <= most);
-  }
+  const bool served = for_each_piece<named>(
+      in, [&](const target_rows& piece) noexcept __attribute__((always_inline)) {
+        const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
+        local_rows at{};
+        if (bytes > most - done || !find_rows(w, piece, at)) return false;
+        if (!serve_rows(in, at, done, fetched.data())) return false;
+        done += bytes;
+        RMA_ASSERT(done <= most);
+        return true;
+      });
+  if (!served) return false;
   fetched = fetched.first(only_brings ? 0 : done);
   return true;
 }
 
+template <bool named>
 bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
   std::array<std::byte, operation_message_max> room;
-  std::span<const std::byte> answer = row_asked_for(w, in);
+  std::span<const std::byte> answer = named ? std::span<const std::byte>() : row_asked_for(w, in);
   if (answer.empty()) {
     std::span<std::byte> fetched(room);
-    if (!serve_pieces(w, in, fetched)) return false;
+    if (!serve_pieces<named>(w, in, fetched)) return false;
     answer = fetched;
   }
   if (in.head.ticket != 0)
@@ -213,6 +212,23 @@ bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
     w.array<word64>(w.my_block(), w.layout.signals_at)[in.head.signal].fetch_add(1);
   }
   return true;
+}
+
+template <bool named>
+[[gnu::always_inline]] inline void carry_out(engine& e, window_core& w, int source, std::span<const std::byte> payload,
+                                             const incoming& in) noexcept {
+  if (!w.writable && !can_access<named>(w, in)) {
+    e.reject_malformed(source, message::operation, payload, malformed_reason::protected_memory);
+  } else if (!serve<named>(e, w, source, in)) {
+    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
+  }
+}
+
+[[gnu::noinline]] void carry_out_named(engine& e, window_core& w, int source, std::span<const std::byte> payload,
+                                       incoming& in) noexcept {
+  if (!find_named(e, source, in))
+    return e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
+  carry_out<true>(e, w, source, payload, in);
 }
 
 /// Refuses an operation on a window that was dropped here, which its origin may not know.
@@ -246,12 +262,10 @@ void run_operation(engine& e, int source, std::span<const std::byte> payload) no
   }
   window_core* const w = e.find(in.head.window);
   if (w == nullptr) return turn_down(e, source, in.head);
-  if (!find_named(e, source, in)) {
-    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
-  } else if (!w->writable && !can_access(*w, in)) {
-    e.reject_malformed(source, message::operation, payload, malformed_reason::protected_memory);
-  } else if (!serve(e, *w, source, in)) {
-    e.reject_malformed(source, message::operation, payload, malformed_reason::wrong_contents);
+  if (in.head.pieces == by_layout) [[unlikely]] {
+    carry_out_named(e, *w, source, payload, in);
+  } else {
+    carry_out<false>(e, *w, source, payload, in);
   }
   if (in.head.signal <= last_of_epoch)  // even after a failure: the end of the epoch waits for this
     w->epochs->last_came(*w, source, static_cast<std::uint32_t>(last_of_epoch - in.head.signal));

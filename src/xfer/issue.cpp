@@ -77,22 +77,27 @@ status check_range(window_core& w, int target, const checked_operation& o) noexc
 
 /// Checks that the operator and the element type exist and can be combined. Both may be any number in run-time typed
 /// calls.
-status check_types(const operation_args& a) noexcept {
+[[gnu::always_inline]] inline status check_types(const operation_args& a) noexcept {
+  if (a.type <= element::u64 && a.op <= operation::no_op) [[likely]]
+    return status::done;  // integers have all operators but those of pairs
   const bool swap_fits = a.type <= element::u64;
   const bool fits = a.kind == call::compare_and_swap ? swap_fits : defined_for(a.op, a.type);
   return fits ? status::done : status::bad_type;
 }
 
-/// An element's offset is a multiple of this. The parts of a pair are aligned, which may be less than an adapter needs.
-std::uint64_t alignment_of(const window_core& w, element type) noexcept {
-  if (is_pair(type) && rma::bytes_of(type) == 8 && w.mode != accumulate_mode::direct) return 4;
-  return std::min<std::uint64_t>(rma::bytes_of(type), 8);
+/// True if the offset suits a pair whose parts are aligned, which is less than an adapter needs.
+bool is_aligned_pair(const window_core& w, element type, std::uint64_t offset) noexcept {
+  return is_pair(type) && rma::bytes_of(type) == 8 && w.mode != accumulate_mode::direct && offset % 4 == 0;
 }
 
 /// Checks that the range consists of whole, aligned elements.
-status check_alignment(const window_core& w, element type, std::uint64_t offset, std::uint64_t bytes) noexcept {
-  if ((bytes & (rma::bytes_of(type) - 1)) != 0) return status::bad_type;  // an element's size is a power of two
-  return (offset & (alignment_of(w, type) - 1)) != 0 ? status::misaligned : status::done;
+[[gnu::always_inline]] inline status check_alignment(const window_core& w, element type, std::uint64_t offset,
+                                                     std::uint64_t bytes) noexcept {
+  const std::uint64_t e = rma::bytes_of(type);
+  if ((bytes & (e - 1)) != 0) return status::bad_type;  // an element's size is a power of two
+  if ((offset & (std::min<std::uint64_t>(e, 8) - 1)) == 0) [[likely]]
+    return status::done;
+  return is_aligned_pair(w, type, offset) ? status::done : status::misaligned;
 }
 
 /// Checks that layouts select whole elements, and that those of the target are aligned.
@@ -237,6 +242,15 @@ namespace {
   return status::posted;
 }
 
+/// Raises the signal of an operation that is complete. Not inlined: few operations have one.
+[[gnu::noinline, gnu::cold]] status raise_signal(window_core& w, const checked_operation& o,
+                                                 request_node** request) noexcept {
+  issue_scheduled(w, o.args->target);
+  if (is_behind_others(o)) return hold_signal(w, o, request);
+  notify(w, o.args->target, counter_kind::signal, static_cast<std::uint32_t>(o.args->signal));
+  return status::done;
+}
+
 /// Carries out a checked operation: asks its epoch for admission if necessary, chooses a protocol, starts it, and
 /// raises its signal if the protocol does not. `counted`: it counts in the bytes of the epoch.
 status carry_out(window_core& w, checked_operation& o, request_node** request, bool counted) noexcept {
@@ -271,13 +285,7 @@ status carry_out(window_core& w, checked_operation& o, request_node** request, b
       return s;
     }
   }
-  if (a.signal >= 0) {
-    issue_scheduled(w, a.target);
-    if (is_behind_others(o)) [[unlikely]]
-      return hold_signal(w, o, request);
-    notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
-  }
-  return status::done;
+  return a.signal < 0 ? status::done : raise_signal(w, o, request);
 }
 
 /// The general path. `counted`: it counts in the bytes of the epoch.

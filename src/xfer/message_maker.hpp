@@ -33,8 +33,9 @@ inline pieces_as pieces_of(const checked_operation& o) noexcept {
 class message_maker {
  public:
   /// Starts from byte `first` of the operation.
-  message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max, std::span<std::byte> scratch,
-                pieces_as pieces = pieces_as::rows, std::uint64_t first = 0) noexcept
+  [[gnu::always_inline]] message_maker(const window_core& w, const checked_operation& o, std::size_t bytes_max,
+                                       std::span<std::byte> scratch, pieces_as pieces = pieces_as::rows,
+                                       std::uint64_t first = 0) noexcept
       : o_(o),
         bytes_max_(bytes_max),
         scratch_(scratch),
@@ -79,6 +80,10 @@ class message_maker {
   std::span<const std::byte> head(std::uint64_t ticket) noexcept {
     head_.ticket = ticket;
     std::memcpy(front_.data(), &head_, sizeof head_);
+    if (o_.contiguous) [[likely]] {  // a copy of known length
+      std::memcpy(front_.data() + sizeof head_, pieces_.data(), sizeof(target_rows));
+      return {front_.data(), sizeof head_ + sizeof(target_rows)};
+    }
     const void* const pieces = names_layout_ ? static_cast<const void*>(&part_) : pieces_.data();
     std::memcpy(front_.data() + sizeof head_, pieces, pieces_bytes());
     return {front_.data(), sizeof head_ + pieces_bytes()};
@@ -151,7 +156,7 @@ class message_maker {
   std::uint64_t made_;  ///< bytes of the operation in messages
   operation_header head_{};
   bool names_layout_ = false;
-  target_part part_{};
+  target_part part_;  ///< set where names_layout_
   std::optional<cursor> target_;
   std::optional<cursor> source_;
   std::span<const std::byte> data_;

@@ -114,12 +114,15 @@ class posting {
     RMA_ASSERT(operation_->state == o_.state && operation_->pieces != 0);
     RMA_ASSERT(!full_ || ok(result_));
     engine& e = *w_.team->rt->ops;
-    if (full_) {
+    if (full_) [[unlikely]] {
       hold_for_room(w_, o_, *operation_, posted_bytes_, go_on);
       return e.leave_operation(*guard_, *operation_, w_, o_.peer, now, request);
     }
-    const status s = e.finish_posting(*guard_, *operation_, w_, o_.peer, now, ok(result_) ? request : nullptr);
-    return ok(result_) ? s : result_;
+    if (!ok(result_)) [[unlikely]] {
+      (void)e.finish_posting(*guard_, *operation_, w_, o_.peer, now, nullptr);
+      return result_;
+    }
+    return e.finish_posting(*guard_, *operation_, w_, o_.peer, now, request);
   }
   /// Does the same for an operation that was held.
   status end_resumed() noexcept {
@@ -169,8 +172,8 @@ class posting {
     if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_) && !full_);
   }
   /// Falls back to a write without an immediate if the fabric does not support it for this memory.
-  status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
-                              std::uint64_t token) noexcept {
+  [[gnu::noinline]] status write_with_immediate(std::span<const fabric::local_slice> local, fabric::remote_slice remote,
+                                                std::uint64_t token) noexcept {
     const status s = network_.write(o_.peer, local, region_, {&remote, 1}, token, fabric::with_immediate(immediate_));
     if (s == status::not_supported) {
       told_by_it_ = false;
@@ -302,9 +305,19 @@ status resume(window_core& w, const checked_operation& o, cut how) noexcept {
 status resume_pairs(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::pairs); }
 status resume_lists(window_core& w, const checked_operation& o) noexcept { return resume(w, o, cut::lists); }
 
-/// `held`: the rest of it waits for room, and its signal with it.
-status post_all(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
-                request_node** request, bool& held) noexcept {
+/// Sends the signal of an operation that has been posted.
+[[gnu::noinline]] status raise_signal(window_core& w, const checked_operation& o) noexcept {
+  const operation_args& a = *o.args;
+  if (!is_signaled_when_posted(a, w.ctx->network_of(o.peer).caps())) {
+    if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
+  }
+  notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
+  return status::posted;
+}
+
+/// Posts the operation and its signal, unless the rest of it waits for room: then its signal waits with it.
+status run(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
+           request_node** request) noexcept {
   const operation_args& a = *o.args;
   std::unique_lock guard(w.ctx->lock());
   posting to(w, region, o, &guard);
@@ -312,8 +325,8 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
   const bool put = a.kind == call::put;
   std::byte* here = origin_address(a);
   const std::uint64_t there = target_address(w, region, o);
-  bool read_already = put && o.contiguous && o.bytes <= to.caps().inline_bytes_max && to.goes_on();
-  if (a.by_value && put && o.contiguous && !to.caps().copies_by_cpu && !read_already && o.bytes <= copied_bytes_max) {
+  bool read_already = a.by_value && put && o.contiguous && o.bytes <= to.caps().inline_bytes_max && to.goes_on();
+  if (a.by_value && !read_already && put && o.contiguous && !to.caps().copies_by_cpu && o.bytes <= copied_bytes_max) {
     here = to.copy(here, o.bytes);
     read_already = true;
   }
@@ -330,28 +343,17 @@ status post_all(window_core& w, const fabric::region_key& region, const checked_
     post_pieces(to, o, here, there, 0);
   }
   read_already = read_already && (to.goes_on() || o.bytes <= copied_bytes_max);  // a short held value is a copy
-  held = to.is_held();
-  return to.end(a.by_value && !read_already, request, how == cut::lists ? resume_lists : resume_pairs);
-}
-
-/// Posts the operation and its signal.
-status run(window_core& w, const fabric::region_key& region, const checked_operation& o, cut how,
-           request_node** request) noexcept {
-  const operation_args& a = *o.args;
-  bool held = false;
-  const status s = post_all(w, region, o, how, request, held);
-  if (!ok(s) || a.signal < 0 || held) return s;
-  if (!is_signaled_when_posted(a, w.ctx->network_of(o.peer).caps())) {
-    if (const status placed = complete_target(w, a.target); placed != status::done) return placed;
-  }
-  notify(w, a.target, counter_kind::signal, static_cast<std::uint32_t>(a.signal));
-  return status::posted;
+  const status s = to.end(a.by_value && !read_already, request, how == cut::lists ? resume_lists : resume_pairs);
+  if (a.signal < 0) [[likely]]
+    return s;
+  if (guard.owns_lock()) guard.unlock();
+  return !ok(s) || to.is_held() ? s : raise_signal(w, o);
 }
 
 }  // namespace
 
-status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
-                  request_node** request) noexcept {
+[[gnu::noinline]] status run_fabric(window_core& w, const fabric::region_key& region, const checked_operation& o,
+                                    request_node** request) noexcept {
   return run(w, region, o, cut::pairs, request);
 }
 

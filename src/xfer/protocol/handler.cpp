@@ -33,8 +33,10 @@ constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of 
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
   ++peer.operations_sent;
-  if (made.names_layout()) peer.last_naming = peer.operations_sent;
-  w.ctx->count(counter::layout_bytes, made.layout_bytes());
+  if (made.layout_bytes() != 0) [[unlikely]] {
+    if (made.names_layout()) peer.last_naming = peer.operations_sent;
+    w.ctx->count(counter::layout_bytes, made.layout_bytes());
+  }
   w.ctx->send(to, message::operation, made.head(ticket), made.data());
 }
 
@@ -159,7 +161,7 @@ status hold_rest(std::unique_lock<small_lock>& guard, window_core& w, const chec
 
 }  // namespace
 
-status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
+[[gnu::noinline]] status run_handler(window_core& w, const checked_operation& o, request_node** request) noexcept {
   if (o.args->target == w.team->rank) return run_own(w, o);
   std::unique_lock guard(w.ctx->lock());
   context::peer& peer = w.ctx->peer_of(o.peer);
