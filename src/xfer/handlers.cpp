@@ -179,16 +179,15 @@ bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>
   const bool only_brings = brings && in.head.ticket == 0 && !in.data.empty();
   const std::uint64_t most = only_brings ? in.data.size() : fetched.size();
   std::uint64_t done = 0;
-  const bool served = for_each_piece<named>(
-      in, [&](const target_rows& piece) noexcept __attribute__((always_inline)) {
-        const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
-        local_rows at{};
-        if (bytes > most - done || !find_rows(w, piece, at)) return false;
-        if (!serve_rows(in, at, done, fetched.data())) return false;
-        done += bytes;
-        RMA_ASSERT(done <= most);
-        return true;
-      });
+  const bool served = for_each_piece<named>(in, [&](const target_rows& piece) noexcept {
+    const std::uint64_t bytes = std::uint64_t{piece.bytes} * piece.rows;
+    local_rows at{};
+    if (bytes > most - done || !find_rows(w, piece, at)) return false;
+    if (!serve_rows(in, at, done, fetched.data())) return false;
+    done += bytes;
+    RMA_ASSERT(done <= most);
+    return true;
+  });
   if (!served) return false;
   fetched = fetched.first(only_brings ? 0 : done);
   return true;

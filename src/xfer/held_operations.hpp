@@ -26,7 +26,7 @@ namespace rma::detail {
 struct window_core;
 struct checked_operation;
 struct target_state;
-class request_node;
+struct request_node;
 
 /// Puts a checked operation into its target's queue. The caller holds the progress lock.
 operation_record& hold(window_core& w, const checked_operation& o, hold_reason why);
