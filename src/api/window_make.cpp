@@ -110,7 +110,7 @@ void publish(window_core& w) {
   window_block& mine = w.my_block();
   if (w.locks == lock_protocol::hybrid) set_home(w, wished_home(w));
   mine.identity.magic = magic_base ^ w.id;
-  mine.identity.bytes = w.local_bytes;
+  if (!is_one_piece(w)) mine.identity.bytes = w.local_bytes;  // others are reading it already (find_part_in_piece)
   mine.identity.slot = w.slot;
   (void)w.ctx->node().register_region(w.local_base, w.local_bytes, mine.region);
   const bool in_segment = w.kind == call::allocate || w.kind == call::allocate_shared || w.promoted_bytes != 0;
