@@ -67,7 +67,7 @@ def hand_out(found):
 
 
 def hand_out_or_write(chosen, found, page):
-    """What was measured goes to who has started this in a virtual host, or, by `page`, into a file."""
+    """Prints the measurements for the host that started this virtual host, or, by `page`, writes them into a file."""
     if chosen.inside:
         return hand_out(found)
     with open(chosen.out, "w", encoding="utf-8") as out:

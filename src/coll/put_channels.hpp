@@ -161,7 +161,7 @@ class team_puts {
   std::array<running_list, put_lanes> lanes_;           ///< the first one runs, the others wait
 };
 
-/// What all teams share: immediates, notices, landing memory.
+/// The state that all teams share: immediates, notices, landing memory.
 class put_channels {
  public:
   put_channels(context& ctx, machine& owner);

@@ -23,7 +23,7 @@ void draw_limits(fault_model& w, rng d) {
   if (d.one_in(5)) w.caps.bulk_pieces_max = 0;
 }
 
-/// What a fabric may lack. It has an rng of its own, too.
+/// The capabilities that a fabric may lack, drawn by an rng of their own.
 void draw_abilities(fault_model& w, rng d) {
   w.caps.write_with_immediate = !d.one_in(4);
   w.caps.atomics = !d.one_in(4);

@@ -30,7 +30,7 @@ struct send_request {
   std::array<ibv_sge, 32> pieces;
   completion_action then;
   bool must_signal = false;
-  bool unsignaled = false;  ///< nobody waits for its completion, which may come with that of a later entry
+  bool unsignaled = false;  ///< its completion is not awaited, and may come with that of a later entry
 };
 
 inline std::size_t bytes_of(slices local) noexcept {

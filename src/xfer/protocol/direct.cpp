@@ -197,7 +197,7 @@ const char* why_direct(const window_core& w, const target_view& t, const checked
   if (!o.atomic()) return "the target's memory is mapped";
   const bool swap = a.kind == call::compare_and_swap;
   if (!swap && t.held == static_cast<std::uint8_t>(lock_kind::exclusive))
-    return "mapped; in an exclusive epoch nobody else updates";
+    return "mapped; in an exclusive epoch no other rank updates";
   if (w.mode != accumulate_mode::element) return "mapped; striped: under the lock of a stripe";
   const kernel_table& k = kernels_for_this_cpu();
   const bool has_locked = a.kind == call::accumulate ? k.atomic[index_of(a.op)][index_of(a.type)] != nullptr

@@ -166,7 +166,7 @@ class posting {
     if (s == status::posted) ++operation_->pieces;
     return s == status::done && !direct ? status::posted : s;
   }
-  /// Records the put for the end of the epoch, which has to announce it. What is held will be posted without an
+  /// Records the put for the end of the epoch, which has to announce it. A held put is posted without an
   /// immediate.
   void announce() noexcept {
     if (write_ && w_.terms.counts) w_.epochs->written(w_, o_, told_by_it_ && ok(result_) && !full_);
