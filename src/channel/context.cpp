@@ -58,6 +58,7 @@ void context::tell_news() noexcept {
 
 // An unreachable rank counts as dead, unless it has left regularly.
 void context::on_broken(int rank) noexcept {
+  RMA_ASSERT(rank >= 0 && rank < size());
   if (!has_left(rank)) report_lost(rank);
 }
 

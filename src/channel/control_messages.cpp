@@ -149,6 +149,8 @@ void context::on_completion(std::uint64_t token, status result, std::uint64_t by
 }
 
 void context::on_immediate(int source, std::uint32_t immediate) noexcept {
+  RMA_ASSERT(is_guarded());
+  RMA_ASSERT(source >= 0 && source < size());
   if (held_peers_ != 0 && is_behind_held(source, held_immediate, std::as_bytes(std::span(&immediate, 1)))) [[unlikely]]
     return;
   const auto& user = immediates_[static_cast<std::size_t>(user_of_immediate(immediate))];

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "channel/context.hpp"
+#include "core/assert.hpp"
 
 namespace rma::detail {
 namespace {
@@ -35,6 +36,7 @@ void context::reject_malformed(int source, std::uint16_t kind, std::size_t bytes
 // Reports the first notice of each peer. It sends no reply: two incompatible ranks must not exchange notices for ever.
 void context::on_malformed_notice(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<context*>(self);
+  RMA_ASSERT(me.is_guarded());
   malformed_notice_record r{};
   if (payload.size() != sizeof r) return;
   std::memcpy(&r, payload.data(), sizeof r);

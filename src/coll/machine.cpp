@@ -127,6 +127,7 @@ void machine::send_failure(int to, std::uint64_t team_id, std::uint64_t turn, st
 
 void machine::on_failure(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<machine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   failure_message m;
   if (payload.size() < sizeof m) {
     me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::collective_failed), payload.size(),
@@ -147,6 +148,7 @@ void machine::on_failure(void* self, int source, std::span<const std::byte> payl
     take(*at->second, {m.team, m.turn, why, std::move(said), m.other});
   } else if (me.early_.size() < early_max) {
     me.early_.push_back({m.team, m.turn, why, std::move(said), m.other});
+    RMA_ASSERT(me.early_.size() <= early_max);
   }
 }
 

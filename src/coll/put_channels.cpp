@@ -97,17 +97,20 @@ std::string put_channels::why_not() const {
 /// Returns `posted` if a slot has to become free first, or there is no room for the last write.
 status put_channels::advance(put_channel& c, std::size_t lane, send_operation& op) noexcept {
   using state = put_channel::write::state;
+  RMA_ASSERT(lane < put_lanes && op.moved <= op.bytes);
   if (!c.granted) return status::posted;
   if (!ok(c.refused)) return c.refused;
   put_channel::lane_out& l = c.out[lane];
   while (op.total == 0 || op.moved < op.bytes) {
     put_channel::write& w = l.writes[l.filled % put_slots];
     const auto used = static_cast<std::uint16_t>(l.filled - l.freed);
+    RMA_ASSERT(used <= put_slots);
     if (used == put_slots || w.now != state::idle) return status::posted;
     fill(c, lane, op);
     const status s = post(c, w);
     if (!ok(s) && s != status::peer_failed) return c.refused = s;  // a death ends the collective elsewhere
   }
+  RMA_ASSERT(op.moved == op.bytes && op.total != 0);
   const auto last = static_cast<std::uint16_t>(l.filled - 1);
   return l.writes[last % put_slots].now == state::filled ? status::posted : status::done;
 }
@@ -185,10 +188,12 @@ void put_channels::on_write(fabric::completion& self, status result, std::uint64
 unsigned put_channels::on_duty(void* self) noexcept {
   using state = put_channel::write::state;
   auto& me = *static_cast<put_channels*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   unsigned posted = 0;
   std::vector<put_channel*> due = std::exchange(me.due_, {});
   me.ctx_.on_duty(self, false);
   for (put_channel* const c : due) {
+    RMA_ASSERT(c->all == &me);
     for (std::size_t lane = 0; lane < put_lanes; ++lane) {
       for (put_channel::write& w : c->out[lane].writes) {
         if (w.now != state::filled) continue;
@@ -203,9 +208,11 @@ unsigned put_channels::on_duty(void* self) noexcept {
 }
 
 void put_channels::advance_lane(put_channel& c, std::size_t lane) noexcept {
+  RMA_ASSERT(ctx_.is_guarded() && lane < put_lanes);
   message_operation::list& waiting = c.out[lane].waiting;
   while (!waiting.empty()) {
     auto& op = static_cast<send_operation&>(waiting.front());
+    RMA_ASSERT(op.ended.load(std::memory_order_relaxed) == 0);
     const status s = advance(c, lane, op);
     if (s == status::posted) return;
     waiting.pop_front();
@@ -278,8 +285,10 @@ void put_channels::send_credits(put_channel& c) noexcept {
 // The channel may have been dropped together with its team: a collective of it has failed.
 void put_channels::on_immediate(void* self, int source, std::uint32_t value) noexcept {
   auto& me = *static_cast<put_channels*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   const std::size_t index = value >> (lane_bits + number_bits);
   put_channel* const c = index < me.by_index_.size() ? me.by_index_[index] : nullptr;
+  RMA_ASSERT(c == nullptr || (c->in_memory.at != nullptr && c->in_memory.index == index));
   if (c == nullptr || c->world_rank != source) return;
   me.arrive(*c, value >> number_bits & (put_lanes - 1), static_cast<std::uint8_t>(value));
 }
@@ -324,6 +333,7 @@ void put_channels::request(put_channel& c) noexcept {
 void put_channels::on_notice(void* self, int source, std::span<const std::byte> payload) noexcept {
   constexpr std::size_t early_max = 65536;
   auto& me = *static_cast<put_channels*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   constexpr auto kind = static_cast<std::uint16_t>(message::put_channel);
   notice n;
   if (payload.size() < sizeof n)
@@ -335,6 +345,7 @@ void put_channels::on_notice(void* self, int source, std::span<const std::byte> 
     me.take_notice(*team, source, n, payload.subspan(sizeof n));
   } else if (n.what == notice::step::request && me.early_.size() < early_max) {
     me.early_.push_back({source, n});
+    RMA_ASSERT(me.early_.size() <= early_max);
   }
 }
 

@@ -241,6 +241,7 @@ void team_state::tell(std::uint64_t turn, status why, const std::string& text, i
 }
 
 void team_state::on_failure(std::uint64_t turn, status why, std::string text, int other) noexcept {
+  RMA_ASSERT(all_.ctx().is_guarded() && why != status::done);
   if (other == team_.rank) {
     on_place(turn, place_of(turn));
     send_to_all(turn, status::done, place_of(turn), other);
@@ -249,6 +250,7 @@ void team_state::on_failure(std::uint64_t turn, status why, std::string text, in
   if (failures_.size() >= failures_max) failures_.erase(failures_.begin());
   failures_[turn] = {why, std::move(text), other};
   failures_known_.store(true);
+  RMA_ASSERT(failures_.size() <= failures_max && failures_.contains(turn));
   if (turn == memory_turn_.load()) told_.store(true);
   const auto at = std::find_if(active_.begin(), active_.end(), [&](const running& r) { return r.turn() == turn; });
   if (at == active_.end()) return;
@@ -275,8 +277,10 @@ void team_state::give_up_all(status why) noexcept {
 }
 
 void team_state::on_place(std::uint64_t turn, std::string text) noexcept {
+  RMA_ASSERT(all_.ctx().is_guarded());
   if (places_.size() >= failures_max) places_.erase(places_.begin());
   places_[turn] = std::move(text);
+  RMA_ASSERT(places_.size() <= failures_max);
 }
 
 std::string team_state::place_of(std::uint64_t turn) const {

@@ -106,6 +106,7 @@ bool messenger::post_slot(ring_out_state& out, std::uint32_t slot) noexcept {
 // the message shows it.
 void messenger::on_ring_write(fabric::completion& self, status result, std::uint64_t) noexcept {
   auto& w = static_cast<ring_write&>(self);
+  RMA_ASSERT(w.out != nullptr && w.slot < w.out->ring.slots());
   if (result != status::transfer_failed) return;
   w.out->resend.push_back(w.slot);
   w.out->owner->unposted_rings_ = true;
@@ -262,6 +263,7 @@ unsigned messenger::poll_ring(peer& p) noexcept {
 
 void messenger::on_ring_immediate(void* self, int source, std::uint32_t) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   peer& p = me.peer_of(source);
   if (p.ring_signals && p.ring_in != nullptr) me.drain_ring(p);
 }
@@ -334,6 +336,7 @@ void messenger::close_rings_before_sleep(std::int64_t now_ns) noexcept {
 
 void messenger::on_credit(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   credit_message c;
   if (payload.size() != sizeof c)
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::credit), payload.size(),

@@ -173,6 +173,7 @@ bool messenger::tell_use(peer& p, const send_operation& op) noexcept {
 // The receive cannot match another message any more.
 void messenger::on_used(receive_operation& op) noexcept {
   if (op.state != message_state::posted) return;
+  RMA_ASSERT(!op.is_send && op.id != 0);
   unpost(op);
   op.state = message_state::receiving;
   op.source = op.peer;
@@ -203,6 +204,7 @@ void messenger::drop_requests(int source) noexcept {
 
 void messenger::on_early_request(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   early_request r;
   if (payload.size() != sizeof r)
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::early_request), payload.size(),
@@ -287,6 +289,7 @@ void messenger::before_sleep(void* self) noexcept {
 // The receiver of `from` does not poll for the end of a write any more; its request is pending, or its send has just
 // ended.
 void messenger::on_unknown(int source, const rendezvous_message& m) noexcept {
+  RMA_ASSERT(ctx_.is_guarded() && m.step < rendezvous_step::count_);
   if (m.step != rendezvous_step::tell_end) return;  // withdrawn, or complete
   bool notified = false;
   ids_.for_each([&](message_operation& op) {

@@ -25,6 +25,7 @@ bool read_header(std::span<const std::byte> payload, Header& h) noexcept {
 
 void messenger::on_eager(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   envelope e;
   if (!read_header(payload, e) || e.tag < 0)
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::eager), payload.size(),
@@ -81,6 +82,7 @@ void messenger::keep(unexpected_message& m, peer& p) noexcept {
 
 void messenger::on_announce(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   announcement a;
   if (!read_header(payload, a) || a.of.tag < 0 || a.send == 0 ||
       a.kind >= static_cast<std::uint16_t>(rendezvous_kind::count_) ||
@@ -124,6 +126,7 @@ void messenger::take_announcement(peer& p, std::span<const std::byte> payload) n
 
 void messenger::on_request(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   transfer_request r;
   const auto kind = static_cast<std::uint16_t>(message::request);
   if (!read_header(payload, r) || r.kind >= static_cast<std::uint32_t>(rendezvous_kind::count_))
@@ -148,6 +151,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
 
 void messenger::on_rendezvous(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   rendezvous_message m;
   if (!read_header(payload, m) || m.step >= rendezvous_step::count_)
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::rendezvous), payload.size(),
@@ -171,6 +175,7 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
 // The other side has completed its part: a send is complete whatever was planned; a receive that has sent a request has
 // its message.
 void messenger::on_finished(message_operation& op, std::uint64_t bytes) noexcept {
+  RMA_ASSERT(op.id != 0 && op.ended.load(std::memory_order_relaxed) == 0);
   if (op.state == message_state::posted) {
     // The announcement of the written message may still wait for messages of the ring.
     if (!peer_of(op.with).delayed.empty()) return void(op.told_bytes = bytes);
@@ -206,6 +211,7 @@ void messenger::on_gone(message_operation& op) noexcept {
 
 void messenger::on_stream(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   stream_piece h;
   const bool whole = read_header(payload, h);
   message_operation* const op = whole ? me.ids_.find(h.receive, source) : nullptr;

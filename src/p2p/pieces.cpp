@@ -110,6 +110,7 @@ void messenger::stop_posting(piece_transfer& t) noexcept {
 
 void messenger::on_lists_posted(bulk_turn& self) {
   auto& t = static_cast<piece_transfer&>(self);
+  RMA_ASSERT(!t.is_posted && !t.in_queue.is_linked());
   t.is_posted = true;
   t.owner->end_pieces_if_over(t);
 }

@@ -112,6 +112,7 @@ bool reclaimer::move(record& r, const std::vector<bool>& gone) {
 }
 
 void reclaimer::advance(records::iterator at) noexcept {
+  RMA_ASSERT(ctx_.is_guarded() && at != records_.end());
   record& r = at->second;
   if (!r.dropped || r.announced) return;
   const bool all = std::ranges::all_of(r.below, [&r](int rank) {
@@ -119,6 +120,7 @@ void reclaimer::advance(records::iterator at) noexcept {
                                [&](const report& each) { return each.from == rank && each.without == r.without; });
   });
   if (!all) return;
+  RMA_ASSERT(r.above != ctx_.rank() && r.object.rank < r.object.size);
   if (r.above < 0) return release(at);
   r.announced = true;
   ctx_.send_record(r.above, message::dropped, news{at->first, r.without, news::step::dropped, 0});
@@ -138,6 +140,7 @@ void reclaimer::release(records::iterator at) noexcept {
 // Others may have dropped what this rank has not, and said so.
 void reclaimer::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<reclaimer*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   constexpr auto kind = static_cast<std::uint16_t>(message::dropped);
   news n{};
   if (payload.size() != sizeof n)

@@ -77,6 +77,7 @@ void revocations::spread(const team_core& members, const news& n) noexcept {
 
 void revocations::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<revocations*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   constexpr auto kind = static_cast<std::uint16_t>(message::revoke);
   news n{};
   if (payload.size() != sizeof n)

@@ -170,12 +170,14 @@ void fence_run::enter(window_core& w) noexcept {
 }
 
 status fence_run::step(window_core& w) noexcept {
+  RMA_ASSERT(phase_ != fence_phase::over);
   switch (phase_) {
     case fence_phase::finish:
     case fence_phase::issue: return announce(w);
     case fence_phase::complete: return complete_dirty(w);
     case fence_phase::count:
       if (rounds_.advance(*w.team) == status::not_yet) return status::not_yet;
+      RMA_ASSERT(!w.fences.counts.empty());
       expected_ = w.fences.counts[0];
       if (w.fence != fence_kind::def && w.fences.no_put_promised && expected_ != 0) broken_ = true;
       return status::done;

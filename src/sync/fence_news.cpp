@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "core/assert.hpp"
 #include "window/window_core.hpp"
 
 namespace rma::detail {
@@ -19,6 +20,7 @@ void send_to(window_core& w, int world_rank, fence_news news, std::uint32_t numb
 }  // namespace
 
 void on_fence_news(window_core& w, int source, fence_news news, std::uint32_t number) noexcept {
+  RMA_ASSERT(w.ctx->is_guarded() && news < fence_news::count_);
   fence_state& f = w.fences;
   switch (news) {
     case fence_news::finish: f.arrived.add(number); break;

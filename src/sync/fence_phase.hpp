@@ -30,10 +30,11 @@ enum class fence_phase : std::uint8_t {
 /// The barrier cannot overtake writes that are in memory, so nothing has to be counted.
 constexpr fence_phase after_placed(fence_phase now, assertion promises) noexcept {
   const bool alone = has(promises, no_precede) && has(promises, no_succeed);
+  RMA_ASSERT(now == fence_phase::begin || now == fence_phase::complete || now == fence_phase::barrier);
   switch (now) {
     case fence_phase::begin: return fence_phase::complete;
     case fence_phase::complete: return alone ? fence_phase::over : fence_phase::barrier;
-    default: RMA_ASSERT(now == fence_phase::barrier && !alone); return fence_phase::over;
+    default: RMA_ASSERT(!alone); return fence_phase::over;
   }
 }
 

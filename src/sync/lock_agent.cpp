@@ -98,6 +98,8 @@ void lock_agent::take_back_grant() noexcept {
 }
 
 unsigned lock_agent::advance() noexcept {
+  RMA_ASSERT(w_.ctx->is_guarded());
+  RMA_ASSERT(readers_.has_value() == (duty() == manager_duty::counts_readers));
   const bool changed = readers_ && readers_->advance(!turns_.holders().empty(), !turns_.waiting().empty());
   return serve() + (changed ? 1 : 0);
 }
@@ -275,6 +277,7 @@ unsigned serve_agent(window_core& w) noexcept { return w.agent->advance(); }
 bool agent_is_busy(const window_core& w) noexcept { return w.agent->busy(); }
 
 void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(e.ctx().is_guarded());
   lock_header h{};
   if (payload.size() < sizeof h)
     return e.reject_malformed(source, message::lock, payload, malformed_reason::wrong_length);

@@ -48,8 +48,10 @@ constexpr auto_begin begin_of(bool deferrable, lock_place manager) noexcept {
 /// run the epoch.
 constexpr hybrid_stage after_epoch_answer(lock_step answer) noexcept {
   RMA_ASSERT(answer == lock_step::held || answer == lock_step::migrates || answer == lock_step::moved);
-  if (answer == lock_step::held) return hybrid_stage::held;
-  return answer == lock_step::migrates ? hybrid_stage::claiming : hybrid_stage::network;
+  const hybrid_stage behind = answer == lock_step::migrates ? hybrid_stage::claiming : hybrid_stage::network;
+  const hybrid_stage next = answer == lock_step::held ? hybrid_stage::held : behind;
+  RMA_ASSERT((next == hybrid_stage::held) == (answer == lock_step::held));
+  return next;
 }
 
 /// The state of the request to move the lock to CPU mode, and its reply.

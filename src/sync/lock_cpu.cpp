@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "core/membarrier.hpp"
 #include "rma/detail/window_ops.hpp"
 #include "sync/locking.hpp"
@@ -293,6 +294,8 @@ bool cpu_wait::renounce() noexcept {
 }
 
 bool cpu_wait::step() noexcept {
+  RMA_ASSERT(!draining_ || kind_ == lock_kind::exclusive);
+  RMA_ASSERT(!heir_ || insists_);  // the word may name only a rank that takes the lock as soon as it gets it
   if (heir_ && take_inheritance()) return true;
   if (kind_ == lock_kind::shared && proxy_ != 0) return take_counted();
   if (kind_ == lock_kind::shared) {

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "window/window_core.hpp"
 
 namespace rma::detail {
@@ -30,6 +31,7 @@ void send_answers(window_core& w, const std::vector<range_answer>& answers) noex
 }  // namespace
 
 bool on_range_news(window_core& w, int source, const range_header& h) noexcept {
+  RMA_ASSERT(w.ctx->is_guarded());
   range_state& r = w.ranges;
   std::vector<range_answer> answers;
   const auto kind = static_cast<lock_kind>(h.kind);

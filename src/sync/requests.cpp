@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "rma/detail/synchronization_ops.hpp"
 #include "sync/epochs.hpp"
 #include "sync/fence.hpp"
@@ -51,9 +52,11 @@ class flush_task final : public completion {
  public:
   explicit flush_task(int target) noexcept : target_(target) {}
   status advance(window_core& w) noexcept override {
+    RMA_ASSERT(target_ < w.size());
     const status s = target_ < 0 ? complete_dirty(w, worst_) : try_complete_target(w, target_);
     if (s == status::not_yet) return s;
     if (target_ >= 0) worst_ = s;
+    RMA_ASSERT(worst_ != status::not_yet && (target_ >= 0 || w.dirty.empty()));
     return worst_;
   }
   status conclude(window_core& w, status s) noexcept override {
@@ -82,12 +85,14 @@ class issued_task final : public completion {
   status advance(window_core& w) noexcept override {
     while (!marks_.empty()) {
       issued_mark& mark = marks_.back();
+      RMA_ASSERT(mark.target >= 0 && mark.target < w.size());
       if (!mark.set) mark_issued(w, mark);
       const status s = mark.set ? issued_state(w, mark) : status::not_yet;
       if (s == status::not_yet) return s;
       if (s != status::done) worst_ = s;
       marks_.pop_back();
     }
+    RMA_ASSERT(worst_ != status::not_yet);
     return worst_;
   }
   [[nodiscard]] bool may_be_dropped() const noexcept override { return true; }
@@ -110,7 +115,9 @@ class complete_task final : public completion {
     for (const int target : w.access_group) ask_placed(w, target);  // all at once
   }
   status advance(window_core& w) noexcept override {
+    RMA_ASSERT(w.access == access_epoch::closing && due_.size() <= w.access_group.size());
     if (!advance_all(w)) return status::not_yet;
+    RMA_ASSERT(due_.empty());
     if (!std::exchange(told_, true)) {
       full_fence();
       due_.clear();
@@ -132,10 +139,12 @@ class complete_task final : public completion {
   /// True if all operations issued to the targets are complete.
   bool advance_all(window_core& w) noexcept {
     std::erase_if(due_, [&](int target) {
+      RMA_ASSERT(target >= 0 && target < w.size());
       const status s = try_complete_issued(w, target);
       if (s != status::done && s != status::not_yet) worst_ = s;
       return s != status::not_yet;
     });
+    RMA_ASSERT(worst_ != status::not_yet);
     return due_.empty();
   }
 
@@ -149,10 +158,12 @@ class unlock_task final : public completion {
  public:
   explicit unlock_task(int target) noexcept : target_(target) {}
   status advance(window_core& w) noexcept override {
+    RMA_ASSERT(w.held(target_) != 0 && (ended_ || !told_));
     const status s = try_complete_issued(w, target_);
     if (s != status::done || std::exchange(ended_, true)) return s;
     status failed = status::done;  // all issued operations are complete
     told_ = unlock_with_aggregates(w, target_, w.held(target_), failed);
+    RMA_ASSERT(failed == status::done);
     return try_complete_issued(w, target_);
   }
   status conclude(window_core& w, status s) noexcept override {
@@ -179,6 +190,7 @@ class lock_task final : public sync_task {
   ~lock_task() override { lock_task::give_up(w_, status::window_freed); }
   status advance(window_core&) noexcept override {
     if (machine_ == nullptr) return lost_;
+    RMA_ASSERT(machine_->reached() == lock_step::not_yet);
     const lock_step s = machine_->advance();
     RMA_ASSERT(s == lock_step::not_yet || s == lock_step::held || s == lock_step::failed);
     return s == lock_step::held ? status::done : s == lock_step::failed ? machine_->why() : status::not_yet;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "core/assert.hpp"
 #include "sync/fence_news.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/range_news.hpp"
@@ -27,6 +28,7 @@ void synchronization::busy(window_core& w) {
 
 unsigned synchronization::on_duty(void* self) noexcept {
   auto& me = *static_cast<synchronization*>(self);
+  RMA_ASSERT(me.windows_.ctx().is_guarded());
   unsigned done = 0;
   for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
   std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
@@ -40,6 +42,7 @@ void synchronization::on_lock(void* self, int source, std::span<const std::byte>
 
 void synchronization::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
   engine& windows = static_cast<synchronization*>(self)->windows_;
+  RMA_ASSERT(windows.ctx().is_guarded());
   fence_header h{};
   if (payload.size() != sizeof h)
     return windows.reject_malformed(source, message::fence, payload, malformed_reason::wrong_length);
@@ -57,6 +60,7 @@ void synchronization::on_fence(void* self, int source, std::span<const std::byte
 
 void synchronization::on_range(void* self, int source, std::span<const std::byte> payload) noexcept {
   engine& windows = static_cast<synchronization*>(self)->windows_;
+  RMA_ASSERT(windows.ctx().is_guarded());
   range_header h{};
   if (payload.size() != sizeof h)
     return windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_length);
@@ -71,7 +75,9 @@ void synchronization::on_range(void* self, int source, std::span<const std::byte
 }
 
 void synchronization::on_immediate(void* self, int source, std::uint32_t value) noexcept {
-  window_core* const w = static_cast<synchronization*>(self)->windows_.find_slot(slot_of_immediate(value));
+  engine& windows = static_cast<synchronization*>(self)->windows_;
+  RMA_ASSERT(windows.ctx().is_guarded());
+  window_core* const w = windows.find_slot(slot_of_immediate(value));
   if (w != nullptr) on_fence_news(*w, source, fence_news::finish, value % 4);
 }
 

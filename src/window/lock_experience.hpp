@@ -11,6 +11,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+
+#include "core/assert.hpp"
 
 namespace rma::detail {
 
@@ -45,24 +48,28 @@ constexpr std::int64_t atomics_per_epoch(const lock_experience& e) noexcept { re
 
 /// The experience after an atomic that waited for no other rank.
 constexpr lock_experience after_atomic(lock_experience e, std::int64_t took_ns) noexcept {
+  RMA_ASSERT(took_ns >= 0);
   e.atomic_ns = e.atomic_ns == 0 ? took_ns : std::min(e.atomic_ns, took_ns);
   e.atomic_ns = std::max<std::int64_t>(e.atomic_ns, 1);
-  return e;
-}
-
-/// The experience after a reply of the lock manager that came `took_ns` after the request, instead of some atomics.
-constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, std::int64_t atomics) noexcept {
-  if (e.atomic_ns == 0) return e;
-  const std::int64_t once_ns = debt_once_locks * atomics_per_lock * e.atomic_ns;
-  std::int64_t lost_ns = took_ns - atomics * e.atomic_ns;
-  if (!e.alone) lost_ns = std::min(lost_ns, once_ns);
-  e.debt_ns = std::clamp<std::int64_t>(e.debt_ns + lost_ns, 0, lateness_max * atomics_per_lock * e.atomic_ns);
+  RMA_ASSERT(e.atomic_ns <= std::max<std::int64_t>(took_ns, 1));
   return e;
 }
 
 /// The excess time in network locks.
 constexpr std::uint32_t excess_locks(const lock_experience& e) noexcept {
   return e.atomic_ns == 0 ? 0 : static_cast<std::uint32_t>(e.debt_ns / (atomics_per_lock * e.atomic_ns));
+}
+
+/// The experience after a reply of the lock manager that came `took_ns` after the request, instead of some atomics.
+constexpr lock_experience after_answer(lock_experience e, std::int64_t took_ns, std::int64_t atomics) noexcept {
+  RMA_ASSERT(atomics > 0 && e.atomic_ns >= 0);
+  if (e.atomic_ns == 0) return e;
+  const std::int64_t once_ns = debt_once_locks * atomics_per_lock * e.atomic_ns;
+  std::int64_t lost_ns = took_ns - atomics * e.atomic_ns;
+  if (!e.alone) lost_ns = std::min(lost_ns, once_ns);
+  e.debt_ns = std::clamp<std::int64_t>(e.debt_ns + lost_ns, 0, lateness_max * atomics_per_lock * e.atomic_ns);
+  RMA_ASSERT(excess_locks(e) <= lateness_max);
+  return e;
 }
 
 /// The number of atomics that correspond to sending an epoch of that many bytes to the manager: lock, unlock, the
@@ -73,7 +80,10 @@ constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes, bool writes) noexce
 
 /// The experience after an epoch of that many bytes with the network lock.
 constexpr lock_experience after_epoch(lock_experience e, std::uint64_t bytes) noexcept {
-  e.small_epochs = bytes > deferral_bytes_max ? 0 : e.small_epochs + 1;
+  const std::uint32_t before = e.small_epochs;
+  RMA_ASSERT(before != std::numeric_limits<std::uint32_t>::max());
+  e.small_epochs = bytes > deferral_bytes_max ? 0 : before + 1;
+  RMA_ASSERT(e.small_epochs == 0 || e.small_epochs == before + 1);
   return e;
 }
 constexpr bool prefers_cpu(const lock_experience& e) noexcept { return e.small_epochs >= e.migrate_after; }
@@ -84,8 +94,10 @@ constexpr bool answers_well(const lock_experience& e, std::int64_t took_ns) noex
 }
 /// The experience if the lock stays in the network, or has returned to it: the next request is made later.
 constexpr lock_experience after_no(lock_experience e) noexcept {
+  RMA_ASSERT(e.migrate_after != 0 && e.migrate_after <= home_after_max);
   e.small_epochs = 0;
   e.migrate_after = std::min(2 * e.migrate_after, home_after_max);
+  RMA_ASSERT(!prefers_cpu(e));
   return e;
 }
 

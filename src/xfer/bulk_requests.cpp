@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "core/memory_access.hpp"
 #include "xfer/bulk_streams.hpp"
 #include "xfer/protocols.hpp"
@@ -35,6 +36,7 @@ std::byte* memory_of(const window_core& w, const bulk_request& r, const Layout& 
 
 void bulk_streams::on_message(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<bulk_streams*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   const auto what = payload.empty() ? bulk_word{255} : static_cast<bulk_word>(payload.front());
   switch (what) {
     case bulk_word::request: me.take_request(source, payload); break;

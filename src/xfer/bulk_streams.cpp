@@ -284,6 +284,7 @@ void bulk_streams::end_peer(int peer) {
 
 unsigned bulk_streams::on_duty(void* self) noexcept {
   auto& me = *static_cast<bulk_streams*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (std::exchange(me.deaths_seen_, me.ctx_.deaths()) == me.ctx_.deaths()) return 0;
   std::vector<int>& some = me.stirred_;
   some.clear();

@@ -99,6 +99,7 @@ void engine::drop_results(target_state& state) noexcept {
 
 void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   reply_header h{};
   if (payload.size() < sizeof h)
     return me.reject_malformed(source, message::reply, payload, malformed_reason::wrong_length);
@@ -109,6 +110,7 @@ void engine::on_reply(void* self, int source, std::span<const std::byte> payload
 
 void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   std::uint32_t count = 0;
   if (payload.size() != sizeof count)
     return me.reject_malformed(source, message::acknowledge, payload, malformed_reason::wrong_length);
@@ -119,6 +121,7 @@ void engine::on_acknowledge(void* self, int source, std::span<const std::byte> p
 // Tests silent synchronizations again, and resumes operations that wait for room.
 unsigned engine::on_duty(void* self) noexcept {
   auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (me.task_pause_ns_ != 0) me.ctx_.call_duty_at(me.ctx_.around().now_ns() + me.task_pause_ns_);
   const unsigned done = me.waiting_.empty() ? 0 : me.drain_some();
   me.ctx_.on_duty(&me, me.task_pause_ns_ != 0 || !me.waiting_.empty());
@@ -140,6 +143,7 @@ void engine::on_share(void* self, int source, std::span<const std::byte> payload
 
 void engine::on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   dropped_header h{};
   std::uint64_t id = 0;
   if (payload.size() == sizeof id) {  // the refusal of the target's part of a copy
@@ -171,6 +175,7 @@ void engine::fail_dropped(int source, context::peer& peer, const dropped_header&
 
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   notify_header h{};
   if (payload.size() != sizeof h)
     return me.reject_malformed(source, message::notify, payload, malformed_reason::wrong_length);

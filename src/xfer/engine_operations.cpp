@@ -142,6 +142,7 @@ void engine::end_piece(operation_record& op, status result) noexcept {
 
 void engine::on_posted(fabric::completion& over, status result, std::uint64_t /*bytes*/) noexcept {
   auto& op = static_cast<operation_record&>(over);
+  RMA_ASSERT(op.owner != nullptr && result != status::posted);
   op.owner->end_piece(op, result);
 }
 

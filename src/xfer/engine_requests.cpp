@@ -196,6 +196,8 @@ unsigned engine::advance_tasks(void* self) noexcept {
     window_core* w = nullptr;
     request_node* const node = me.enter_task(i, w, more);
     if (node == nullptr) continue;
+    RMA_ASSERT(w != nullptr && node->owner == &me);
+    RMA_ASSERT(node->task != nullptr && node->window == w->id);
     if (node->reached == status::not_yet && node->step == task_step::none) {
       const bool awaited = advance(*node, *w);
       if (awaited || node->reached != status::not_yet) ++ended;
@@ -239,6 +241,7 @@ window_core* window_of(request_node& node) noexcept {
 /// step.
 status step(request_node& node) noexcept {
   if (node.ended != status::not_yet) return node.ended;
+  RMA_ASSERT(node.owner != nullptr && node.task != nullptr);
   engine& owner = *node.owner;
   window_core* const w = window_of(node);
   if (w == nullptr) return node.ended = status::window_freed;
@@ -256,6 +259,7 @@ status step(request_node& node) noexcept {
       return owner.end_task(node, *w, failure);
     }
   }
+  RMA_ASSERT(node.step == task_step::none);
   return owner.end_task(node, *w, node.task->conclude(*w, node.reached));
 }
 

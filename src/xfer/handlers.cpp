@@ -248,6 +248,7 @@ bool knows_layout(engine& e, int source, std::span<const std::byte> payload) {
 }
 
 void serve_operation(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(e.ctx().is_guarded());
   if (!knows_layout(e, source, payload)) return e.ctx().hold_message(source, message::operation, payload);
   e.ctx().defer_ack(source);
   run_operation(e, source, payload);

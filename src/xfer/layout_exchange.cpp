@@ -99,6 +99,7 @@ void layout_exchange::take_description(int source, const layout_header& h, std::
 
 void layout_exchange::on_message(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<layout_exchange*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   layout_header h;
   if (payload.size() < sizeof h)
     return me.engine_.reject_malformed(source, message::layout, payload, malformed_reason::wrong_length);
@@ -113,9 +114,11 @@ void layout_exchange::on_message(void* self, int source, std::span<const std::by
 // A rank that has gone describes nothing any more: what it had sent behind an unknown layout is dropped.
 void layout_exchange::on_news(void* self) noexcept {
   auto& me = *static_cast<layout_exchange*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   for (auto at = me.peers_.begin(); at != me.peers_.end();) {
     const auto next = std::next(at);
     if (me.ctx_.gone(at->first)) {
+      RMA_ASSERT(me.missing_ >= at->second->missing.size());
       me.missing_ -= at->second->missing.size();
       me.table_.forget(at->first);
       me.ctx_.drop_held(at->first);

@@ -208,6 +208,7 @@ bool knows_layouts(engine& e, int source, std::span<const std::byte> left) {
 }  // namespace
 
 void serve_batch(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(e.ctx().is_guarded());
   batch_header h{};
   const bool is_whole = payload.size() >= sizeof h;
   if (is_whole) std::memcpy(&h, payload.data(), sizeof h);

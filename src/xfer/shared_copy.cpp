@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/assert.hpp"
 #include "core/memory_access.hpp"
 #include "datatype/string_copy.hpp"
 #include "rma/detail/copy.hpp"
@@ -115,6 +116,7 @@ status serve(engine& e, int source, const share_header& h) noexcept {
 }  // namespace
 
 void serve_share(engine& e, int source, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(e.ctx().is_guarded());
   e.ctx().defer_ack(source);
   share_header h{};
   if (payload.size() != sizeof h)

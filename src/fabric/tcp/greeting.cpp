@@ -7,6 +7,8 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
+
 namespace rma::tcp {
 namespace {
 
@@ -42,6 +44,8 @@ greeting::greeting(boot::unique_fd line, int rank, int size, std::int64_t until_
 }
 
 greeting::outcome greeting::step(std::string_view key) noexcept {
+  RMA_ASSERT(fd() >= 0 && (connects_ || phase_ != phase::connecting));
+  RMA_ASSERT(!connects_ || (peer_ >= 0 && peer_ < size_));
   if (!connects_) return take_introduction(key);
   if (phase_ == phase::connecting) {
     int error = 0;

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "boot/descriptors.hpp"
+#include "core/assert.hpp"
 #include "core/clock.hpp"
 #include "rma/error.hpp"
 
@@ -201,12 +202,15 @@ void tcp_fabric::step_greeting(int fd) noexcept {
   if (at == greetings_.end()) return;
   const bool was_connecting = (*at)->connecting();
   const greeting::outcome came = (*at)->step(how_.key);
+  RMA_ASSERT(came == greeting::outcome::goes_on || (*at)->connects() == (came != greeting::outcome::introduced) ||
+             came == greeting::outcome::failed);
   if (came == greeting::outcome::goes_on) {
     if (was_connecting) (void)watch(fd, EPOLLIN, false);
     return;
   }
   const std::unique_ptr<greeting> g = std::move(*at);
   greetings_.erase(at);
+  RMA_ASSERT(came == greeting::outcome::failed || (g->peer() >= 0 && g->peer() < how_.size));
   switch (came) {
     case greeting::outcome::accept: return open(met_or_new(g->peer()), g->take_line());
     case greeting::outcome::mine_comes: met_or_new(g->peer()).way = phase::awaited; return;

@@ -123,6 +123,7 @@ bool ucx_fabric::posted(operation& o, ucs_status_ptr_t request) noexcept {
 
 void ucx_fabric::on_operation(void* request, ucs_status_t result, void* o) noexcept {
   auto& over = *static_cast<operation*>(o);
+  RMA_ASSERT(over.owner != nullptr && over.to != nullptr && over.pieces != 0);
   ucx_fabric& me = *over.owner;
   me.end_piece(over, result);
   me.ucx_.ucp_request_free(request);
@@ -149,6 +150,7 @@ status ucx_fabric::ready_behind_writes(int peer, const fabric::region_key& regio
 
 void ucx_fabric::on_put(void* request, ucs_status_t result, void* to) noexcept {
   auto& c = *static_cast<connection*>(to);
+  RMA_ASSERT(c.owner != nullptr && request != nullptr);
   if (result != UCS_OK) c.write_error = status_of(result);
   c.owner->ucx_.ucp_request_free(request);
 }
@@ -271,6 +273,7 @@ outgoing& ucx_fabric::new_batch(connection& c) noexcept {
 
 void ucx_fabric::on_sent(void* request, ucs_status_t, void* message) noexcept {
   auto& m = *static_cast<outgoing*>(message);
+  RMA_ASSERT(m.owner != nullptr && m.to != nullptr && m.filled != 0);
   m.owner->uncount(*m.to);
   m.next_free = std::exchange(m.owner->free_outgoing_, &m);
   if (request != nullptr) m.owner->ucx_.ucp_request_free(request);
@@ -313,6 +316,7 @@ void ucx_fabric::send_batch(messaged::peer& p) noexcept {
 
 ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t, void* data, std::size_t bytes,
                                            const ucp_am_recv_param_t* how) noexcept {
+  RMA_ASSERT(self != nullptr && how != nullptr && (data != nullptr || bytes == 0));
   if ((how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) return UCS_OK;  // not of this fabric
   static_cast<ucx_fabric*>(self)->take_messages({static_cast<const std::byte*>(data), bytes});
   return UCS_OK;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "core/clock.hpp"
 #include "fabric/ucx/open.hpp"
 #include "rma/error.hpp"
@@ -162,6 +163,7 @@ status ucx_fabric::connect(messaged::peer& p) noexcept {
 // Called by UCX when an endpoint has failed.
 void ucx_fabric::on_error(void* self, ucp_ep_h endpoint, ucs_status_t) noexcept {
   auto& me = *static_cast<ucx_fabric*>(self);
+  RMA_ASSERT(endpoint != nullptr);
   for (auto& [rank, p] : me.by_rank_) {
     if (connection_of(*p).endpoint == endpoint) me.suspect(*p);
   }
