@@ -190,7 +190,7 @@ job_context simulated_place(const settings& s) {
   auto boot = std::make_unique<sim::sim_client>(*me.job, me.rank);
   shm::segment_provider& host = *boot;
   job_context at;
-  for (int r = 0; r < boot->size(); ++r) at.nodes.push_back(me.job->node_of(r));
+  at.nodes = node_map(boot->size(), [&me](int r) { return me.job->node_of(r); });
   std::vector<int> members = me.job->ranks_of(me.job->node_of(me.rank));
   const std::size_t mine = position(members, me.rank);
   at.board = std::make_unique<shm::board>(host, s, std::move(members), mine);

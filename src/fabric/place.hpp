@@ -12,6 +12,7 @@
 #include "boot/boot.hpp"
 #include "core/settings.hpp"
 #include "fabric/fabric.hpp"
+#include "fabric/node_map.hpp"
 #include "fabric/platform.hpp"
 #include "fabric/shm/board.hpp"
 #include "fabric/shm/shm.hpp"
@@ -38,7 +39,7 @@ struct job_context {
   std::unique_ptr<directory_relay> directory = std::make_unique<directory_relay>();
   std::unique_ptr<shm::shm_fabric> node;  ///< the ranks of this node
   std::unique_ptr<network> wide;          ///< all ranks; null if the job has one node or nothing leads to the others
-  std::vector<int> nodes{};               ///< number of each rank's node, the same on all ranks
+  node_map nodes{};                       ///< the same on all ranks
 };
 
 /// Reads what a launcher that starts no processes says in a reserved argument, which is taken out of the command line.

@@ -91,7 +91,12 @@ std::vector<std::size_t> numbers(const std::string& line) {
 }  // namespace
 
 surveyed survey(boot::client& boot, const introduced& mine) {
-  if (boot.size() == 1) return {{0}, {0}, mine.has, mine.device, {1, detail::core_set::parse(mine.cores).count()}};
+  if (boot.size() == 1)
+    return {{0},
+            node_map(1, [](int) { return 0; }),
+            mine.has,
+            mine.device,
+            {1, detail::core_set::parse(mine.cores).count()}};
   if (const status s =
           boot.put(fmt::format("node/{}", boot.rank()), fmt::format("{}\n{}\n{}\n{}\n{}", mine.node, mine.machine,
                                                                     mine.cores, mine.device.text(), text_of(mine.has)));
@@ -107,12 +112,12 @@ surveyed survey(boot::client& boot, const introduced& mine) {
   surveyed found;
   const auto me = static_cast<std::size_t>(boot.rank());
   const std::vector<std::size_t> node_of = numbers(take_line(text));
+  found.nodes = node_map(boot.size(), [&](int r) { return static_cast<int>(node_of.at(static_cast<std::size_t>(r))); });
   const std::vector<std::size_t> machine_of = numbers(take_line(text));
   found.devices = verbs::abilities::parse(take_line(text));
   found.none = take_obstacles(text);
   const std::vector<std::size_t> loads = numbers(take_line(text));
   for (std::size_t r = 0; r < node_of.size(); ++r) {
-    found.nodes.push_back(static_cast<int>(node_of[r]));
     if (node_of[r] == node_of.at(me)) found.members.push_back(static_cast<int>(r));
   }
   const std::size_t machine = machine_of.at(me);

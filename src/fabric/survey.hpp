@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "boot/boot.hpp"
+#include "fabric/node_map.hpp"
 #include "fabric/shm/node_platform.hpp"
 #include "fabric/verbs/abilities.hpp"
 
@@ -22,7 +23,7 @@ struct obstacles {
 /// How the job's ranks lie on nodes, and what leads from one to another.
 struct surveyed {
   std::vector<int> members;   ///< world ranks that share this rank's node, ascending
-  std::vector<int> nodes;     ///< number of each rank's node, the same on all ranks
+  node_map nodes;             ///< the same on all ranks
   obstacles none;             ///< for all ranks
   verbs::abilities devices;   ///< what all of them have, where each rank has one
   shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes

@@ -57,11 +57,12 @@ team_core::team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_i
 
 std::vector<int> team_core::nodes_of_members() const {
   if (one_node) return {};
-  const std::vector<int>& node_of = rt->where.nodes;
-  std::vector<int> lowest(node_of.size(), -1);  // by number of the node, which is less than that of ranks
+  const fabric::node_map& on = rt->where.nodes;
+  std::vector<int> lowest(static_cast<std::size_t>(on.ranks()),
+                          -1);  // by number of the node, which is less than that of ranks
   std::vector<int> names(static_cast<std::size_t>(size));
   for (int r = 0; r < size; ++r) {
-    int& name = lowest[static_cast<std::size_t>(node_of[static_cast<std::size_t>(world_rank(r))])];
+    int& name = lowest[static_cast<std::size_t>(on.node_of(world_rank(r)))];
     if (name < 0 || !rt->intranode) name = r;
     names[static_cast<std::size_t>(r)] = name;
   }
