@@ -141,33 +141,6 @@ Team Team::node(source where) const {
   return split(lowest, 0, where);
 }
 
-namespace {
-
-/// The living of `line` meet at the first of them. `peer_failed` if there is another death meanwhile.
-status gather_living(detail::runtime_core& rt, const detail::descent& line, const std::vector<int>& living,
-                     std::uint64_t turn) noexcept {
-  const auto failed = [&]() noexcept {
-    const auto dead = [&rt](int r) noexcept { return rt.ctx->dead(r); };
-    return std::ranges::any_of(living, dead) ? status::peer_failed : status::done;
-  };
-  const int leader = living.front();
-  std::byte token{};
-  status s = status::done;
-  if (rt.ctx->rank() != leader) {
-    rt.mail->send(leader, line.id, turn, 1, {&token, 1});
-    return rt.mail->receive({line.id, turn, 2, leader}, {&token, 1}, failed);
-  }
-  for (const int r : living) {
-    if (r != leader && s == status::done) s = rt.mail->receive({line.id, turn, 1, r}, {&token, 1}, failed);
-  }
-  for (const int r : living) {
-    if (r != leader && s == status::done) rt.mail->send(r, line.id, turn, 2, {&token, 1});
-  }
-  return s;
-}
-
-}  // namespace
-
 // Ranks that know of the same deaths meet in the same round; news of another death starts a new one. A rank that has
 // left with a team that has a dead member comes back for it: by shrink() of that team.
 Team Team::shrink(source where) const {
@@ -190,11 +163,10 @@ Team Team::shrink(source where) const {
     const std::size_t dead = line.members.size() - living.size();
     std::uint64_t& made = line.shrinks[dead];
     const std::uint64_t turn = (made << 32) | dead;
-    const status s = gather_living(*team.rt, line, living, turn);
-    if (s == status::peer_failed) continue;
-    require("shrink", s, where);
     try {
       auto shrunk = make_team(team, mix(line.id, turn), living, where);
+      std::uint32_t here = 1;  // the making of lines has been a meeting already
+      if (!shrunk->has_lines) require("shrink", shrunk->allreduce_one(here, min), where);
       ++made;
       shrunk->line = team.line;
       return Team(std::move(shrunk));
