@@ -43,6 +43,15 @@ extern "C" {
   win.accumulate(from, rma::Layout::contiguous<std::uint64_t>(1024), self, 0, scattered, rma::sum);
 }
 
+// 1024 words packed: planes of two rows of four words, and an index list.
+[[gnu::noinline]] void count_pack_nested(window& win, const std::uint64_t* from, const rma::Layout& nested) {
+  win.put(from, nested, self, 0, rma::Layout::contiguous<std::uint64_t>(1024));
+}
+
+[[gnu::noinline]] void count_pack_indexed(window& win, const std::uint64_t* from, const rma::Layout& scattered) {
+  win.put(from, scattered, self, 0, rma::Layout::contiguous<std::uint64_t>(1024));
+}
+
 [[gnu::noinline]] bool count_lock_unlock(window& win) {
   return ok(win.lock_nothrow(rma::exclusive, self)) && ok(win.try_unlock(self));
 }
@@ -80,6 +89,11 @@ void count_scattered(rma::Runtime& runtime, std::uint64_t calls) {
   const std::vector<std::uint64_t> ones(updates, 1);
   const auto epoch = table.lock_all();
   for (std::uint64_t i = 0; i < calls; ++i) count_accumulate_1024(table, ones.data(), scattered);
+  const std::vector<std::uint64_t> memory(words, 1);
+  const auto plane = rma::Layout::resized(rma::Layout::vector<std::uint64_t>(2, 4, 16), 0, 64 * sizeof(std::uint64_t));
+  const auto nested = rma::Layout::contiguous(128, plane);
+  for (std::uint64_t i = 0; i < calls; ++i) count_pack_nested(table, memory.data(), nested);
+  for (std::uint64_t i = 0; i < calls; ++i) count_pack_indexed(table, memory.data(), scattered);
 }
 
 }  // namespace

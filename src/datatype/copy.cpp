@@ -2,9 +2,8 @@
 #include "datatype/copy.hpp"
 
 #include <algorithm>
-#include <cstring>
-#include <type_traits>
 
+#include "datatype/lists.hpp"
 #include "datatype/rows.hpp"
 #include "datatype/string_copy.hpp"
 
@@ -59,137 +58,203 @@ bool copy_simple(void* dst, const Layout& d, const void* src, const Layout& s, c
   return true;
 }
 
-/// Two moves of N bytes, which overlap as far as needed.
-template <std::size_t N>
-[[gnu::always_inline]] inline void copy_ends(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
-  unsigned char head[N];
-  unsigned char tail[N];
-  std::memcpy(head, src, N);
-  std::memcpy(tail, src + bytes - N, N);
-  std::memcpy(dst, head, N);
-  std::memcpy(dst + bytes - N, tail, N);
+/// True if whole blocks of that many bytes begin here. Otherwise such rows are parts of a longer block.
+bool at_blocks_of(const cursor& at, std::size_t bytes) noexcept { return at.skipped() == 0 && at.run().bytes == bytes; }
+
+std::ptrdiff_t row_stride(const cursor& at, std::size_t bytes) noexcept {
+  return at_blocks_of(at, bytes) ? at.run().stride : static_cast<std::ptrdiff_t>(bytes);
 }
 
-/// Most blocks are short; a call of memcpy costs more than their copy.
-[[gnu::always_inline]] inline void copy_block(std::byte* dst, const std::byte* src, std::size_t bytes) noexcept {
-  if (bytes > 64 || bytes < 4) {
-    std::memcpy(dst, src, bytes);
-  } else if (bytes >= 32) {
-    copy_ends<32>(dst, src, bytes);
-  } else if (bytes >= 16) {
-    copy_ends<16>(dst, src, bytes);
-  } else if (bytes >= 8) {
-    copy_ends<8>(dst, src, bytes);
+/// At most `rows`: those that lie at equal distances from here on.
+std::size_t rows_ahead(const cursor& at, std::size_t bytes, std::size_t rows) noexcept {
+  if (at_blocks_of(at, bytes)) return std::min(rows, at.run().count);
+  return rows_within(at.front().bytes, bytes, rows);
+}
+
+/// Planes of that many rows from here on.
+run_repeat planes_ahead(const cursor& at, std::size_t bytes, std::size_t rows) noexcept {
+  const bool blocks = at_blocks_of(at, bytes);
+  if (blocks && at.run().count == rows) return at.repeats();
+  const std::ptrdiff_t stride = blocks ? at.run().stride : static_cast<std::ptrdiff_t>(bytes);
+  return {moved(0, stride, rows), blocks ? at.run().count / rows : at.front().bytes / (bytes * rows)};
+}
+
+void advance_over(cursor& at, const row_nest& nest) noexcept {
+  if (!at_blocks_of(at, nest.bytes)) {
+    at.advance_in_block(nest.size());
+  } else if (at.run().count == nest.rows) {
+    at.advance_runs(nest.planes);
   } else {
-    copy_ends<4>(dst, src, bytes);
+    at.advance_blocks(nest.rows * nest.planes);
   }
 }
 
-/// Calls move(place in the packed data, offset) for the first blocks of a list, as long as they have `Bytes` bytes;
-/// returns their number. The size is known here, so that a move is one load and one store.
-template <std::size_t Bytes, class Move>
-[[gnu::always_inline]] inline std::size_t move_alike(const block_list& list, std::size_t most, Move&& move) noexcept {
-  const list_entry* const entries = list.entries;
-  std::size_t i = 0;
-  for (; i < most && entries[i + 1].first - entries[i].first == Bytes; ++i) {
-    move(i * Bytes, moved(list.origin, entries[i].offset, 1), std::integral_constant<std::size_t, Bytes>());
-  }
-  return i;
-}
-
-/// Does so for lists that begin with a block of one element: an index list of words, most often.
+/// Copies the first blocks of a list whose blocks differ, as long as they lie in a block of `room` bytes on the other
+/// side; returns their bytes, and their number in `count`. `move` is told the place there, the offset here and bytes.
 template <class Move>
-[[gnu::always_inline]] inline std::size_t move_elements(const block_list& list, std::size_t left, std::size_t& bytes,
-                                                        Move&& move) noexcept {
-  if (list.count == 0) return 0;
-  bytes = list.entries[1].first - list.entries[0].first;
-  const std::size_t most = std::min(list.count, left / bytes);
-  switch (bytes) {
-    case 4: return move_alike<4>(list, most, move);
-    case 8: return move_alike<8>(list, most, move);
-    case 16: return move_alike<16>(list, most, move);
-    default: return 0;
+[[gnu::always_inline]] inline std::size_t move_differing(const block_list& list, std::size_t room, std::size_t& count,
+                                                         Move&& move) noexcept {
+  std::size_t done = 0;
+  for (count = 0; count < list.count; ++count) {
+    const std::size_t bytes = list.entries[count + 1].first - list.entries[count].first;
+    if (bytes > room - done) break;
+    move(static_cast<std::ptrdiff_t>(done), moved(list.origin, list.entries[count].offset, 1), bytes);
+    done += bytes;
   }
+  return done;
 }
 
-/// Calls fn(place in the packed data, offset, stride, bytes, rows) for the next `n_bytes` and advances.
-/// `move` does the same for a block of a size that is known when it is compiled.
-template <class F, class Move>
-[[gnu::always_inline]] inline void walk(cursor& at, std::size_t n_bytes, F&& fn, Move&& move) noexcept {
-  RMA_ASSERT(n_bytes <= at.remaining());
-  for (std::size_t packed = 0; packed < n_bytes;) {
-    const std::size_t left = n_bytes - packed;
-    const block_list list = at.irregular_blocks();
-    std::size_t element_bytes = 0;
-    std::size_t whole = move_elements(
-        list, left, element_bytes,
-        [&](std::size_t behind, std::ptrdiff_t offset, auto bytes) noexcept { move(packed + behind, offset, bytes); });
-    std::size_t moved_bytes = whole * element_bytes;
-    for (; whole < list.count; ++whole) {
-      const std::size_t bytes = list.entries[whole + 1].first - list.entries[whole].first;
-      if (bytes > left - moved_bytes) break;
-      fn(packed + moved_bytes, moved(list.origin, list.entries[whole].offset, 1), 0, bytes, 1);
-      moved_bytes += bytes;
+/// Two positions of which at least one is in a list, and where both sides are.
+struct listed_copy {
+  std::byte* dst;
+  const std::byte* src;
+  cursor& to;
+  cursor& from;
+  block_list to_list;
+  block_list from_list;
+};
+
+/// Copies blocks of one length; returns their bytes, 0 if the other side has none of that length here.
+std::size_t copy_alike(const listed_copy& c, std::size_t n_bytes) noexcept {
+  const std::size_t bytes = c.to_list.count != 0 ? c.to_list.bytes : c.from_list.bytes;
+  block_places<std::byte> to{displaced(c.dst, c.to_list.origin), 0, c.to_list.entries};
+  block_places<const std::byte> from{displaced(c.src, c.from_list.origin), 0, c.from_list.entries};
+  std::size_t count = n_bytes / bytes;
+  if (c.to_list.count != 0) {
+    count = std::min(count, c.to_list.count);
+  } else {
+    count = rows_ahead(c.to, bytes, count);
+    to = {c.dst + c.to.front().offset, row_stride(c.to, bytes)};
+  }
+  if (c.from_list.count != 0) {
+    count = std::min(count, c.from_list.count);
+  } else {
+    count = rows_ahead(c.from, bytes, count);
+    from = {c.src + c.from.front().offset, row_stride(c.from, bytes)};
+  }
+  if (count == 0) return 0;
+  copy_listed(to, from, bytes, count);
+  const auto advance = [&](cursor& at, const block_list& list) noexcept {
+    if (list.count != 0) return at.advance_irregular(count, count * bytes);
+    at_blocks_of(at, bytes) ? at.advance_blocks(count) : at.advance_in_block(count * bytes);
+  };
+  advance(c.to, c.to_list);
+  advance(c.from, c.from_list);
+  return count * bytes;
+}
+
+/// Copies blocks of a list from or to one block on the other side; returns their bytes, 0 if the first does not fit.
+std::size_t copy_differing(const listed_copy& c, std::size_t n_bytes) noexcept {
+  const bool scatters = c.to_list.count != 0;
+  cursor& listed = scatters ? c.to : c.from;
+  cursor& other = scatters ? c.from : c.to;
+  const block there = other.front();
+  const std::size_t room = std::min(there.bytes, n_bytes);
+  std::size_t count = 0;
+  std::size_t done = 0;
+  if (scatters) {
+    const std::byte* const from = c.src + there.offset;
+    done = move_differing(c.to_list, room, count, [&](std::ptrdiff_t packed, std::ptrdiff_t offset, std::size_t n) {
+      copy_block(c.dst + offset, from + packed, n);
+    });
+  } else {
+    std::byte* const to = c.dst + there.offset;
+    done = move_differing(c.from_list, room, count, [&](std::ptrdiff_t packed, std::ptrdiff_t offset, std::size_t n) {
+      copy_block(to + packed, c.src + offset, n);
+    });
+  }
+  if (count == 0) return 0;
+  listed.advance_irregular(count, done);
+  other.advance_in_block(done);
+  return done;
+}
+
+/// Copies blocks of lists as long as both sides allow it; returns their bytes, 0 if the next piece is another.
+std::size_t copy_lists(std::byte* dst, cursor& to, const std::byte* src, cursor& from, std::size_t n_bytes) noexcept {
+  const listed_copy c{dst, src, to, from, to.irregular_blocks(), from.irregular_blocks()};
+  if (c.to_list.count == 0 && c.from_list.count == 0) return 0;
+  if (c.to_list.count != 0 && c.from_list.count != 0) {
+    return c.to_list.bytes != 0 && c.to_list.bytes == c.from_list.bytes ? copy_alike(c, n_bytes) : 0;
+  }
+  const bool alike = (c.to_list.count != 0 ? c.to_list.bytes : c.from_list.bytes) != 0;
+  return alike ? copy_alike(c, n_bytes) : copy_differing(c, n_bytes);
+}
+
+/// Copies the next `n_bytes` of two positions, which advance.
+void copy(void* dst, cursor& to, const void* src, cursor& from, std::size_t n_bytes) noexcept {
+  RMA_ASSERT(n_bytes <= to.remaining() && n_bytes <= from.remaining());
+  constexpr std::size_t short_block_max = 64;
+  while (n_bytes > 0) {
+    std::size_t bytes = copy_lists(bytes_at(dst, 0), to, bytes_at(src, 0), from, n_bytes);
+    if (bytes == 0) {
+      const row_pair r = next_row_pair(to, from, n_bytes);
+      bytes = r.nest.size();
+      std::byte* const there = bytes_at(dst, r.dst_offset);
+      const std::byte* const here = bytes_at(src, r.src_offset);
+      if (bytes == r.nest.bytes && bytes <= short_block_max) {
+        copy_block(there, here, bytes);
+      } else {
+        copy_planes(there, r.dst, here, r.src, r.nest);
+      }
     }
-    const block_run& run = at.run();
-    if (whole > 0) {
-      at.advance_irregular(whole, moved_bytes);
-    } else if (at.skipped() == 0 && run.bytes <= left) {
-      const std::size_t rows = run.bytes * run.count <= left ? run.count : left / run.bytes;
-      moved_bytes = rows * run.bytes;
-      fn(packed, run.offset, run.stride, run.bytes, rows);
-      at.advance_blocks(rows);
-    } else {
-      const block begun = at.front();
-      moved_bytes = std::min(begun.bytes, left);
-      fn(packed, begun.offset, 0, moved_bytes, 1);
-      at.advance_in_block(moved_bytes);
-    }
-    packed += moved_bytes;
+    n_bytes -= bytes;
   }
 }
 
 }  // namespace
 
+row_pair next_row_pair(cursor& dst, cursor& src, std::size_t n_bytes) noexcept {
+  RMA_ASSERT(n_bytes > 0 && n_bytes <= dst.remaining() && n_bytes <= src.remaining());
+  const block to = dst.front();
+  const block from = src.front();
+  const bool dst_whole = dst.skipped() == 0 && to.bytes <= n_bytes;
+  const bool src_whole = src.skipped() == 0 && from.bytes <= n_bytes;
+  row_pair r{to.offset, {}, from.offset, {}, {}};
+  if (src_whole && from.bytes <= to.bytes) {
+    r.nest.bytes = from.bytes;
+  } else if (dst_whole && to.bytes <= from.bytes) {
+    r.nest.bytes = to.bytes;
+  } else {
+    r.nest = {std::min({to.bytes, from.bytes, n_bytes}), 1};
+    dst.advance_in_block(r.nest.bytes);
+    src.advance_in_block(r.nest.bytes);
+    return r;
+  }
+  const std::size_t bytes = r.nest.bytes;
+  std::size_t rows = std::max(dst.run().count, src.run().count);
+  rows = rows_ahead(dst, bytes, rows_ahead(src, bytes, rows));
+  r.nest.rows = rows_within(n_bytes, bytes, rows);
+  rows = r.nest.rows;
+  r.dst.row = row_stride(dst, bytes);
+  r.src.row = row_stride(src, bytes);
+  if (dst.repeats().count > 1 || src.repeats().count > 1) {
+    const run_repeat d = planes_ahead(dst, bytes, rows);
+    const run_repeat s = planes_ahead(src, bytes, rows);
+    r.dst.plane = d.stride;
+    r.src.plane = s.stride;
+    r.nest.planes = rows_within(n_bytes, bytes * rows, std::min(d.count, s.count));
+  }
+  advance_over(dst, r.nest);
+  advance_over(src, r.nest);
+  return r;
+}
+
 void copy(void* dst, const Layout& dst_layout, const void* src, const Layout& src_layout, copy_turn* turn) noexcept {
   RMA_ASSERT(dst_layout.bytes() == src_layout.bytes());
   if (dst_layout.bytes() == 0 || copy_simple(dst, dst_layout, src, src_layout, turn)) return;
-  const std::size_t bytes = dst_layout.bytes();
-  if (src_layout.is_contiguous()) return unpack(dst, bytes_at(src, src_layout.lower()), dst_layout, 0, bytes);
-  if (dst_layout.is_contiguous()) return pack(bytes_at(dst, dst_layout.lower()), src, src_layout, 0, bytes);
   cursor to(dst_layout);
   cursor from(src_layout);
-  for_each_row_pair(to, from, bytes, [&](const row_pair& r) noexcept {
-    copy_rows(bytes_at(dst, r.dst_offset), r.dst_stride, bytes_at(src, r.src_offset), r.src_stride, r.bytes, r.rows);
-  });
+  copy(dst, to, src, from, dst_layout.bytes());
 }
 
 void pack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
-  auto* const to = static_cast<std::byte*>(dst);
-  walk(
-      at, n_bytes,
-      [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
-          std::size_t rows) noexcept {
-        if (rows == 1) return copy_block(to + packed, bytes_at(src, offset), bytes);
-        copy_rows(to + packed, static_cast<std::ptrdiff_t>(bytes), bytes_at(src, offset), stride, bytes, rows);
-      },
-      [&](std::size_t packed, std::ptrdiff_t offset, auto bytes) noexcept {
-        std::memcpy(to + packed, bytes_at(src, offset), bytes());
-      });
+  cursor to = cursor::contiguous(n_bytes);
+  copy(dst, to, src, at, n_bytes);
 }
 
 void unpack(void* dst, const void* src, cursor& at, std::size_t n_bytes) noexcept {
-  const auto* const from = static_cast<const std::byte*>(src);
-  walk(
-      at, n_bytes,
-      [&](std::size_t packed, std::ptrdiff_t offset, std::ptrdiff_t stride, std::size_t bytes,
-          std::size_t rows) noexcept {
-        if (rows == 1) return copy_block(bytes_at(dst, offset), from + packed, bytes);
-        copy_rows(bytes_at(dst, offset), stride, from + packed, static_cast<std::ptrdiff_t>(bytes), bytes, rows);
-      },
-      [&](std::size_t packed, std::ptrdiff_t offset, auto bytes) noexcept {
-        std::memcpy(bytes_at(dst, offset), from + packed, bytes());
-      });
+  cursor from = cursor::contiguous(n_bytes);
+  copy(dst, at, src, from, n_bytes);
 }
 
 void pack(void* dst, const void* src, const Layout& layout, std::size_t from_byte, std::size_t n_bytes) noexcept {

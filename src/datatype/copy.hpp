@@ -3,11 +3,11 @@
 /// Moves data between layouts in memory. Nothing here allocates, throws or locks.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 
 #include "core/assert.hpp"
 #include "datatype/cursor.hpp"
+#include "datatype/rows.hpp"
 #include "rma/detail/copy.hpp"
 #include "rma/layout.hpp"
 
@@ -38,59 +38,22 @@ void for_each_block(const Layout& layout, F&& fn) {
   }
 }
 
-/// Rows of equal blocks on both sides.
-struct row_pair {
-  std::ptrdiff_t dst_offset;
-  std::ptrdiff_t dst_stride;
-  std::ptrdiff_t src_offset;
-  std::ptrdiff_t src_stride;
-  std::size_t bytes;  ///< of each row
-  std::size_t rows;
-};
-
-/// The number of rows, at most `rows`, that fit into `room`, which has space for at least one.
+/// The number of rows, at most `rows`, that fit into `room`.
 inline std::size_t rows_within(std::size_t room, std::size_t row_bytes, std::size_t rows) noexcept {
   return row_bytes * rows <= room ? rows : room / row_bytes;
 }
 
-/// Calls fn(const row_pair&) for the next `n_bytes` of both positions and advances them.
-template <class F>
-void for_each_row_pair(cursor& dst, cursor& src, std::size_t n_bytes, F&& fn) {
-  RMA_ASSERT(n_bytes <= dst.remaining() && n_bytes <= src.remaining());
-  while (n_bytes > 0) {
-    // These are references: a copy would be read in wider pieces than it was just written, which stalls.
-    const block_run& d = dst.run();
-    const block_run& s = src.run();
-    const block to = dst.front();
-    const block from = src.front();
-    std::size_t bytes = 0;
-    if (dst.skipped() == 0 && src.skipped() == 0 && d.bytes == s.bytes && d.bytes <= n_bytes) {
-      const std::size_t rows = rows_within(n_bytes, d.bytes, std::min(d.count, s.count));
-      bytes = rows * d.bytes;
-      fn(row_pair{d.offset, d.stride, s.offset, s.stride, d.bytes, rows});
-      dst.advance_blocks(rows);
-      src.advance_blocks(rows);
-    } else if (src.skipped() == 0 && s.bytes <= n_bytes && s.bytes <= to.bytes) {
-      const std::size_t rows = rows_within(std::min(n_bytes, to.bytes), s.bytes, s.count);
-      bytes = rows * s.bytes;
-      fn(row_pair{to.offset, static_cast<std::ptrdiff_t>(s.bytes), s.offset, s.stride, s.bytes, rows});
-      dst.advance_in_block(bytes);
-      src.advance_blocks(rows);
-    } else if (dst.skipped() == 0 && d.bytes <= n_bytes && d.bytes <= from.bytes) {
-      const std::size_t rows = rows_within(std::min(n_bytes, from.bytes), d.bytes, d.count);
-      bytes = rows * d.bytes;
-      fn(row_pair{d.offset, d.stride, from.offset, static_cast<std::ptrdiff_t>(d.bytes), d.bytes, rows});
-      dst.advance_blocks(rows);
-      src.advance_in_block(bytes);
-    } else {
-      bytes = std::min({to.bytes, from.bytes, n_bytes});
-      fn(row_pair{to.offset, 0, from.offset, 0, bytes, 1});
-      dst.advance_in_block(bytes);
-      src.advance_in_block(bytes);
-    }
-    n_bytes -= bytes;
-  }
-}
+/// Rows of equal blocks in planes, alike on both sides.
+struct row_pair {
+  std::ptrdiff_t dst_offset = 0;
+  nest_strides dst;
+  std::ptrdiff_t src_offset = 0;
+  nest_strides src;
+  row_nest nest;
+};
+
+/// The largest such nest at the beginning of the next `n_bytes`, not 0, of both positions; these advance over it.
+row_pair next_row_pair(cursor& dst, cursor& src, std::size_t n_bytes) noexcept;
 
 /// Calls fn(dst_offset, src_offset, bytes) for each piece that is contiguous on both sides. If both layouts are made
 /// of whole elements, so are the pieces.
@@ -99,12 +62,16 @@ void for_each_pair(const Layout& dst_layout, const Layout& src_layout, F&& fn) {
   RMA_ASSERT(dst_layout.bytes() == src_layout.bytes());
   cursor dst(dst_layout);
   cursor src(src_layout);
-  for_each_row_pair(dst, src, dst_layout.bytes(), [&](const row_pair& r) {
-    for (std::size_t i = 0; i < r.rows; ++i) {
-      const auto n = static_cast<std::ptrdiff_t>(i);
-      fn(r.dst_offset + n * r.dst_stride, r.src_offset + n * r.src_stride, r.bytes);
+  while (dst.remaining() > 0) {
+    const row_pair r = next_row_pair(dst, src, dst.remaining());
+    for (std::size_t plane = 0; plane < r.nest.planes; ++plane) {
+      const std::ptrdiff_t to = moved(r.dst_offset, r.dst.plane, plane);
+      const std::ptrdiff_t from = moved(r.src_offset, r.src.plane, plane);
+      for (std::size_t i = 0; i < r.nest.rows; ++i) {
+        fn(moved(to, r.dst.row, i), moved(from, r.src.row, i), r.nest.bytes);
+      }
     }
-  });
+  }
 }
 
 }  // namespace rma::detail

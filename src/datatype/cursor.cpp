@@ -103,7 +103,7 @@ block_list cursor::irregular_blocks() const noexcept {
   const std::size_t k = node_->levels.size() - 1;
   const entry_list& list = *node_->levels[k].list;
   RMA_ASSERT(entry_[k] + 1 < list.size());
-  return {origin_[k], list.data() + entry_[k], list.size() - 1 - entry_[k]};
+  return {origin_[k], list.data() + entry_[k], list.size() - 1 - entry_[k], node_->entry_bytes};
 }
 
 void cursor::advance_irregular(std::size_t count, std::size_t bytes) noexcept {
@@ -111,6 +111,23 @@ void cursor::advance_irregular(std::size_t count, std::size_t bytes) noexcept {
   remaining_ -= bytes;
   entry_[node_->levels.size() - 1] += count - 1;
   next_run();
+}
+
+run_repeat cursor::repeats() const noexcept {
+  if (node_ == nullptr || skipped_ != 0 || node_->levels.size() < 2) return {};
+  const std::size_t k = node_->levels.size() - 2;
+  const layout_level& last = node_->levels[k + 1];
+  if (last.list != nullptr || run_.count != last.count) return {};
+  const layout_level& level = node_->levels[k];
+  const std::size_t end = level.list == nullptr ? level.count : (*level.list)[entry_[k] + 1].first;
+  return {level.stride, end - copy_[k]};
+}
+
+void cursor::advance_runs(std::size_t count) noexcept {
+  RMA_ASSERT(count > 0 && count <= repeats().count);
+  remaining_ -= count * run_.count * run_.bytes;
+  if (count > 1) copy_[node_->levels.size() - 2] += count - 1;
+  drop_blocks(run_.count);
 }
 
 void cursor::advance(std::size_t bytes) noexcept {

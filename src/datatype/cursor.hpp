@@ -30,6 +30,13 @@ struct block_list {
   std::ptrdiff_t origin = 0;  ///< added to the offsets
   const list_entry* entries = nullptr;
   std::size_t count = 0;
+  std::size_t bytes = 0;  ///< of each block; 0: they differ
+};
+
+/// Equal runs at equal distances.
+struct run_repeat {
+  std::ptrdiff_t stride = 0;  ///< between the first blocks of two runs
+  std::size_t count = 1;      ///< runs
 };
 
 /// Adds `steps` strides. Blocks lie inside the layout's checked bounds, but an intermediate sum (levels far apart in
@@ -42,6 +49,13 @@ inline std::ptrdiff_t moved(std::ptrdiff_t offset, std::ptrdiff_t stride, std::s
 class cursor {
  public:
   explicit cursor(const Layout& layout, std::size_t from_byte = 0) noexcept;
+  /// Over that many bytes from offset 0 on.
+  static cursor contiguous(std::size_t bytes) noexcept {
+    cursor all;
+    all.remaining_ = bytes;
+    if (bytes != 0) all.run_ = {0, bytes, 0, 1};
+    return all;
+  }
 
   /// Bytes from here to the end.
   [[nodiscard]] std::size_t remaining() const noexcept { return remaining_; }
@@ -60,6 +74,12 @@ class cursor {
   [[nodiscard]] block_list irregular_blocks() const noexcept;
   /// Advances over `count` of them, not 0, which have that many bytes.
   void advance_irregular(std::size_t count, std::size_t bytes) noexcept;
+
+  /// The runs that follow the current one without a gap in a list, itself included: the two innermost levels of a
+  /// nested vector. It is alone if one of its blocks has been begun or passed.
+  [[nodiscard]] run_repeat repeats() const noexcept;
+  /// Advances over `count` of them, not 0.
+  void advance_runs(std::size_t count) noexcept;
 
   /// Advances inside the current block, at most to its end.
   void advance_in_block(std::size_t bytes) noexcept {
@@ -83,6 +103,8 @@ class cursor {
   void advance(std::size_t bytes) noexcept;
 
  private:
+  // tidy: the arrays are left uninitialized on purpose, a layout of two levels shall not pay for sixteen.
+  cursor() noexcept {}  // NOLINT(cppcoreguidelines-pro-type-member-init,modernize-use-equals-default)
   void drop_blocks(std::size_t count) noexcept {
     run_.count -= count;
     run_.offset = moved(run_.offset, run_.stride, count);

@@ -112,6 +112,17 @@ layout_grain grain_of(const layout_node& node) noexcept {
   return all;
 }
 
+/// The length of all blocks of a list, or 0 if they differ.
+std::size_t entry_bytes_of(const layout_node& node) noexcept {
+  if (node.block != 0) return 0;
+  const entry_list& list = *node.levels.back().list;
+  const std::size_t bytes = copies_of(list, 0);
+  for (std::size_t i = 1; i + 1 < list.size(); ++i) {
+    if (copies_of(list, i) != bytes) return 0;
+  }
+  return bytes;
+}
+
 /// For assertions: each level places copies of the next one, and lists end with their sentinel.
 [[maybe_unused]] bool is_sound(const layout_node& node, std::size_t bytes) noexcept {
   for (const layout_level& level : node.levels) {
@@ -140,6 +151,7 @@ status layout_internals::adopt(Layout& layout, layout_node node) {
   if (node.levels.size() > layout_levels_max) return status::bad_size;
   RMA_ASSERT(!node.levels.empty() && is_sound(node, layout.bytes_));
   node.grain = grain_of(node);
+  node.entry_bytes = entry_bytes_of(node);
   layout.block_ = 0;
   layout.stride_ = 0;
   layout.node_ = std::make_shared<const layout_node>(std::move(node));

@@ -15,6 +15,35 @@ namespace {
 /// Copies rows of a length that is given, or for which it was instantiated.
 using row_mover = void (*)(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                            std::size_t bytes, std::size_t rows) noexcept;
+using plane_mover = void (*)(std::byte* dst, nest_strides dst_strides, const std::byte* src, nest_strides src_strides,
+                             const row_nest& nest) noexcept;
+struct mover {
+  row_mover rows;
+  plane_mover planes;
+};
+
+/// The number of rows in a plane is known where it is `Rows`: a loop around two rows costs as much as their copies.
+template <row_mover Move, std::size_t Rows>
+[[gnu::always_inline]] inline void move_each_plane(std::byte* dst, nest_strides dst_strides, const std::byte* src,
+                                                   nest_strides src_strides, const row_nest& nest) noexcept {
+  const std::size_t rows = Rows != 0 ? Rows : nest.rows;
+  const std::size_t bytes = nest.bytes;
+  for (std::size_t left = nest.planes; left > 0; --left) {
+    Move(dst, dst_strides.row, src, src_strides.row, bytes, rows);
+    dst += dst_strides.plane;
+    src += src_strides.plane;
+  }
+}
+
+template <row_mover Move>
+void move_planes(std::byte* dst, nest_strides dst_strides, const std::byte* src, nest_strides src_strides,
+                 const row_nest& nest) noexcept {
+  if (nest.rows == 2) return move_each_plane<Move, 2>(dst, dst_strides, src, src_strides, nest);
+  move_each_plane<Move, 0>(dst, dst_strides, src, src_strides, nest);
+}
+
+template <row_mover Move>
+constexpr mover both{Move, move_planes<Move>};
 
 void move_any(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
               std::size_t bytes, std::size_t rows) noexcept {
@@ -51,6 +80,17 @@ void move_lanes(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
 
 #if defined(__x86_64__)
 using wide_lane __attribute__((vector_size(32), aligned(1), may_alias)) = unsigned char;
+
+/// As move_planes, for movers with this target.
+template <row_mover Move>
+[[gnu::target("avx2")]] void move_wide_planes(std::byte* dst, nest_strides dst_strides, const std::byte* src,
+                                              nest_strides src_strides, const row_nest& nest) noexcept {
+  if (nest.rows == 2) return move_each_plane<Move, 2>(dst, dst_strides, src, src_strides, nest);
+  move_each_plane<Move, 0>(dst, dst_strides, src, src_strides, nest);
+}
+
+template <row_mover Move>
+constexpr mover both_wide{Move, move_wide_planes<Move>};
 
 template <std::size_t Lanes>
 [[gnu::target("avx2")]] void move_wide_lanes(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src,
@@ -113,29 +153,29 @@ void move_strings(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* sr
   }
 }
 
-row_mover mover_of(std::size_t bytes) noexcept {
+const mover& mover_of(std::size_t bytes) noexcept {
   switch (bytes) {
-    case 1: return move_integers<std::uint8_t>;
-    case 2: return move_integers<std::uint16_t>;
-    case 4: return move_integers<std::uint32_t>;
-    case 8: return move_integers<std::uint64_t>;
-    case 16: return move_lanes<1>;
-    case 32: return move_lanes<2>;
-    case 64: return move_lanes<4>;
-    case 128: return move_lanes<8>;
-    case 256: return move_lanes<16>;
-    default: return move_any;
+    case 1: return both<move_integers<std::uint8_t>>;
+    case 2: return both<move_integers<std::uint16_t>>;
+    case 4: return both<move_integers<std::uint32_t>>;
+    case 8: return both<move_integers<std::uint64_t>>;
+    case 16: return both<move_lanes<1>>;
+    case 32: return both<move_lanes<2>>;
+    case 64: return both<move_lanes<4>>;
+    case 128: return both<move_lanes<8>>;
+    case 256: return both<move_lanes<16>>;
+    default: return both<move_any>;
   }
 }
 
-row_mover wide_mover_of(std::size_t bytes) noexcept {
+const mover& wide_mover_of(std::size_t bytes) noexcept {
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") != 0) {
     switch (bytes) {
-      case 32: return move_wide_lanes<1>;
-      case 64: return move_wide_lanes<2>;
-      case 128: return move_wide_lanes<4>;
-      case 256: return move_wide_lanes<8>;
+      case 32: return both_wide<move_wide_lanes<1>>;
+      case 64: return both_wide<move_wide_lanes<2>>;
+      case 128: return both_wide<move_wide_lanes<4>>;
+      case 256: return both_wide<move_wide_lanes<8>>;
       default: break;
     }
   }
@@ -178,7 +218,7 @@ void move_in_groups(row_mover move, std::byte* dst, std::ptrdiff_t dst_stride, c
 template <std::size_t StageBytes, std::size_t Group, wait_for What>
 void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, std::ptrdiff_t src_stride,
                  std::size_t bytes, std::size_t rows) noexcept {
-  const row_mover move = wide_mover_of(bytes);
+  const row_mover move = wide_mover_of(bytes).rows;
   alignas(64) std::byte stage[StageBytes];
   const auto stage_stride = static_cast<std::ptrdiff_t>(bytes);
   for (std::size_t n = 0; rows > 0; rows -= n) {
@@ -189,6 +229,15 @@ void move_staged(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src
     dst += static_cast<std::ptrdiff_t>(n) * dst_stride;
   }
 }
+
+/// Stores of 32 bytes take half the time of twice as many smaller ones, but for longer rows they fill the queue faster
+/// than lines that evict each other arrive.
+const mover& mover_for(std::size_t bytes, bool collides) noexcept {
+  constexpr std::size_t wide_bytes_max = 64;
+  return bytes <= wide_bytes_max || !collides ? wide_mover_of(bytes) : mover_of(bytes);
+}
+
+constexpr std::size_t long_bytes_min = 1024;
 
 /// With fewer rows nothing is gained.
 constexpr std::size_t colliding_rows_min = 9;
@@ -251,7 +300,7 @@ bool move_colliding(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* 
   } else if (bytes > staged_bytes_max) {
     return false;
   } else if (src_collides) {
-    move_in_groups<8, wait_for::loads>(wide_mover_of(bytes), dst, dst_stride, src, src_stride, bytes, rows);
+    move_in_groups<8, wait_for::loads>(wide_mover_of(bytes).rows, dst, dst_stride, src, src_stride, bytes, rows);
   } else {
     move_staged<4 * staged_bytes_max, 4, wait_for::nothing>(dst, dst_stride, src, src_stride, bytes, rows);
   }
@@ -265,7 +314,6 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
   const bool dst_collides = dst_stride % page == 0;
   const bool collides = dst_collides || src_stride % page == 0;
   const bool fast_strings = has_fast_string_copy();
-  constexpr std::size_t long_bytes_min = 1024;
   if (bytes >= long_bytes_min && bytes * rows > first_cache_bytes) {
     if (fast_strings) return move_strings(dst, dst_stride, src, src_stride, bytes, rows);
 #if defined(__x86_64__)
@@ -278,11 +326,20 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
       return;
     }
   }
-  // Stores of 32 bytes take half the time of twice as many smaller ones, but for longer rows they fill the queue faster
-  // than lines that evict each other arrive.
-  constexpr std::size_t wide_bytes_max = 64;
-  const bool wide = bytes <= wide_bytes_max || !collides;
-  (wide ? wide_mover_of(bytes) : mover_of(bytes))(dst, dst_stride, src, src_stride, bytes, rows);
+  mover_for(bytes, collides).rows(dst, dst_stride, src, src_stride, bytes, rows);
+}
+
+void copy_planes(std::byte* dst, nest_strides dst_strides, const std::byte* src, nest_strides src_strides,
+                 const row_nest& nest) noexcept {
+  const bool collides = dst_strides.row % page == 0 || src_strides.row % page == 0;
+  if (nest.planes > 1 && nest.bytes < long_bytes_min && !(collides && nest.rows >= colliding_rows_min)) {
+    return mover_for(nest.bytes, collides).planes(dst, dst_strides, src, src_strides, nest);
+  }
+  for (std::size_t left = nest.planes; left > 0; --left) {
+    copy_rows(dst, dst_strides.row, src, src_strides.row, nest.bytes, nest.rows);
+    dst += dst_strides.plane;
+    src += src_strides.plane;
+  }
 }
 
 }  // namespace rma::detail

@@ -30,7 +30,7 @@ PROGRESS = "rma::detail::context::look_if_due(*"
 LIMITS = {
     "instructions": {
         "put": 22, "flush": 16, "fetch_and_op": 30, "lock_unlock": 70, "lock_scope": 75, "lock_all_put": 200,
-        "put_rows": 270, "accumulate_1024": 60 * 1024,
+        "put_rows": 270, "accumulate_1024": 60 * 1024, "pack_nested": 2100, "pack_indexed": 5300,
     },
     # By wrappers of MPI's calls, whose types and operators are chosen at run time: as counted when these were written
     # down. The library's own take 22 (put), 16 (flush), 30 (fetch_and_op) and 70 (lock_unlock).

@@ -15,26 +15,12 @@
 
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
+#include "xfer/sim_ranks.hpp"
+
+using rma::test::counter_of;
+using rma::test::with_ranks;
 
 namespace {
-
-std::uint64_t counter_of(rma::Runtime& rt, const std::string& name) {
-  for (const rma::Counter& each : rt.counters()) {
-    if (each.name == name) return each.value;
-  }
-  throw std::runtime_error("no counter " + name);
-}
-
-/// Simulated ranks on nodes of their own.
-void with_ranks(int ranks, const std::vector<std::pair<std::string, std::string>>& settings,
-                const std::function<void(rma::Runtime&)>& body) {
-  rma::sim::Config job{.ranks = ranks, .parameters = "dissertation-ddr"};
-  job.ranks_per_node = 1;
-  job.limit = std::chrono::seconds(60);
-  for (const auto& [name, value] : settings) job.settings[name] = value;
-  const auto ended = rma::sim::run(job, body);
-  if (!ended.ok()) throw std::runtime_error(ended.text());
-}
 
 /// Rank 0's operation on rank 1, of 200 ints that are no vector at either side.
 enum class named { put, get, accumulate, get_accumulate, batched_put, batched_get };

@@ -19,6 +19,10 @@
 
 #include "rma/rma.hpp"
 #include "rma/sim.hpp"
+#include "xfer/sim_ranks.hpp"
+
+using rma::test::counter_of;
+using rma::test::with_ranks;
 
 namespace {
 
@@ -31,13 +35,6 @@ struct outcome {
   std::uint64_t by_fabric = 0, by_handler = 0;
   double time_ns = 0;
 };
-
-std::uint64_t counter_of(rma::Runtime& rt, const std::string& name) {
-  for (const rma::Counter& each : rt.counters()) {
-    if (each.name == name) return each.value;
-  }
-  throw std::runtime_error("no counter " + name);
-}
 
 /// Rank 0 puts `length` columns of 64 rows into rank 1, which then checks them.
 outcome put_columns(const std::string& scheme, std::size_t length, epoch_kind kind, bool thread = false) {
@@ -172,17 +169,6 @@ counted since(rma::Runtime& rt, const counted& before) {
   const counted now = counts_of(rt);
   return {now.requests - before.requests, now.layout_bytes - before.layout_bytes, now.handled - before.handled,
           now.asked - before.asked, now.plans - before.plans};
-}
-
-/// Simulated ranks on nodes of their own.
-void with_ranks(int ranks, const std::vector<std::pair<std::string, std::string>>& settings,
-                const std::function<void(rma::Runtime&)>& body) {
-  rma::sim::Config job{.ranks = ranks, .parameters = "dissertation-ddr"};
-  job.ranks_per_node = 1;
-  job.limit = std::chrono::seconds(60);
-  for (const auto& [name, value] : settings) job.settings[name] = value;
-  const auto ended = rma::sim::run(job, body);
-  if (!ended.ok()) throw std::runtime_error(ended.text());
 }
 
 /// Two transfers of `here` and `there` by rank 0; what they took there and at rank 1, in that order.
