@@ -166,7 +166,7 @@ enum class write_kind : std::uint32_t {
 struct write_flags {
   write_kind kind = write_kind::plain;
   std::uint32_t immediate = 0;
-  bool unsignaled = false;  ///< its completion is not awaited, and may come with that of a later operation
+  bool unsignaled = false;  ///< a failure is reported; a success with that of a later operation, or not at all
 };
 
 constexpr write_flags with_immediate(std::uint32_t value) noexcept { return {write_kind::immediate, value}; }

@@ -131,6 +131,28 @@ TEST_CASE("contract: operations to the dead end", "[contract]") {
   }
 }
 
+// Break: drop the completion of each unsignaled write.
+TEST_CASE("contract: an unsignaled write to the dead reports that it failed", "[contract]") {
+  with_fabric(2, [](fabric_job& all) {
+    if (all.caps().copies_by_cpu || all.caps().write_means == fabric::write_completion::local) {
+      all.cannot = "its writes are over without their peer";
+      return;
+    }
+    std::vector<std::uint64_t> memory(1), from(1, 1);
+    const region_key key = region_of(all[1], memory);
+    exchange(all, 0, 1);
+    all.announce_death(1);
+    all.leave(1);
+    const auto here = words_at(from.data(), 1);
+    const auto there = words_in(key, 0, 1);
+    fabric::write_flags how;
+    how.unsignaled = true;
+    const status s = all.post([&] { return all[0].fabric.write(1, {&here, 1}, key, {&there, 1}, 1, how); });
+    if (s == status::posted && all.is_over(0, 1)) CHECK(all[0].over[1] == status::peer_failed);
+    CHECK((s == status::peer_failed || all[0].over.size() == 1));
+  });
+}
+
 // Goal: of what a rank had under way when it died nothing is written any more once its death is known here.
 // Method: writes, long ones and short, of which some have arrived; the memory is filled anew when the death is told.
 // Break: let `forget` leave the connection as it is.

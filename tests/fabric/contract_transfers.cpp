@@ -161,6 +161,32 @@ TEST_CASE("contract: more operations than may be under way all end, once", "[con
   });
 }
 
+// Goal: unsignaled writes take effect as others do, make room when they are over, and report a success once at most.
+// Break: keep the slot of an unsignaled write until its completion is reported; or let a read pass it.
+TEST_CASE("contract: unsignaled writes are written, and end", "[contract]") {
+  with_fabric(2, [](fabric_job& all) {
+    constexpr std::size_t count = 500;
+    std::vector<std::uint64_t> memory(count), back(count);
+    auto from = numbers(count, 1);
+    const region_key key = region_of(all[1], memory);
+    for (auto* const mine : {&from, &back}) (void)region_of(all[0], *mine);
+    fabric::write_flags how;
+    how.unsignaled = true;
+    for (std::size_t i = 0; i < count; ++i) {
+      const local_slice here = words_at(&from[i], 1);
+      const remote_slice there = words_in(key, i, 1);
+      REQUIRE(all.start(0, i + 1, [&] { return all[0].fabric.write(1, {&here, 1}, key, {&there, 1}, i + 1, how); }));
+    }
+    REQUIRE(read_words(all, 0, 1, words_at(&back[count - 1], 1), key, words_in(key, count - 1, 1), count + 1));
+    REQUIRE(all.is_over(0, count + 1));
+    REQUIRE(all.until([&] { return all.are_quiet(); }));
+    CHECK(all_over_as(all[0], status::done));
+    CHECK(all[0].completions == all[0].over.size());
+    CHECK(back[count - 1] == count);
+    CHECK((memory == from));
+  });
+}
+
 // Goal: additions of three ranks to one word, one of them its owner, are all there, and each found another value.
 // Break: give back what is there afterwards; or add without a lock.
 TEST_CASE("contract: atomics of several ranks are exact", "[contract]") {

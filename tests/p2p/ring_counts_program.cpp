@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ring_counts_program ROUND_TRIPS: what short messages through rings take of the adapter, on two ranks between nodes.
-// Each message is one write; one in eight has a completion, so that entries of the queue are free again. No message of
-// the other channel comes or goes.
+// Each message is one write; one in half a send queue, which has 16 entries on a device in software, has a completion,
+// so that entries of the queue are free again. No message of the other channel comes or goes.
 #include <fmt/format.h>
 
 #include <array>

@@ -78,9 +78,10 @@ status sim_fabric::write(int peer, slices from, const fabric::region_key& region
   o.remote = to;
   if (silent) {
     o.payload = {static_cast<const std::byte*>(from[0].at), from[0].bytes};
-    o.silent = true;
+    o.reports = wire::signaling::silent;
   } else {
     o.local = from;
+    if (how.unsignaled) o.reports = wire::signaling::unsignaled;
   }
   if (how.kind == fabric::write_kind::immediate) o.immediate = how.immediate;
   RMA_ASSERT(keeps_to_limits(from, to, caps().gather_max, caps()));

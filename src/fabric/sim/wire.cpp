@@ -118,10 +118,10 @@ void wire::fill(flight& f, const request& o) {
   }
   f.data.assign(o.header.begin(), o.header.end());
   f.data.insert(f.data.end(), o.payload.begin(), o.payload.end());
-  f.silent = o.silent;
+  f.reports = o.reports;
   f.chained = o.chained;
   f.bytes = f.data.size();
-  if (!f.silent) {
+  if (f.reports != signaling::silent) {
     for (const auto& each : f.remote) f.bytes += each.bytes;
   }
   if (o.what == kind::bulk) {
@@ -130,7 +130,7 @@ void wire::fill(flight& f, const request& o) {
   }
   if (o.what == kind::write || o.what == kind::read || o.what == kind::bulk) f.data.resize(f.bytes);
   f.is_inline = false;
-  if (o.what != kind::write || f.silent || f.bytes > faults_.caps.inline_bytes_max) return;
+  if (o.what != kind::write || f.reports == signaling::silent || f.bytes > faults_.caps.inline_bytes_max) return;
   copy_out(f, 0, f.bytes);
   f.is_inline = true;  // nothing is left to be read when it departs
 }
@@ -491,7 +491,8 @@ void wire::complete(flight& f) noexcept {
   if (origin == nullptr || !job_.alive(f.origin)) return;
   origin->end_one();
   if (f.result == status::transfer_failed && breaks(breach::swallowed_error, 1)) f.result = status::done;
-  if (f.what == kind::message || f.silent) return;
+  if (f.what == kind::message || f.reports == signaling::silent) return;
+  if (f.reports == signaling::unsignaled && f.result == status::done) return;
   origin->put_completion({.peer = f.target, .token = f.token, .result = f.result, .chained = f.chained});
 }
 

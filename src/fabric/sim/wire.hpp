@@ -49,6 +49,12 @@ class wire final : public transfer_sink {
   void detach(int rank) noexcept;
 
   enum class kind : std::uint8_t { write, read, fetch_add, compare_swap, message, bulk };
+  /// The completions that an operation reports.
+  enum class signaling : std::uint8_t {
+    signaled,
+    unsignaled,  ///< only that of a failure
+    silent,      ///< none
+  };
   /// An operation to be posted.
   struct request {
     kind what = kind::write;
@@ -64,8 +70,8 @@ class wire final : public transfer_sink {
     std::optional<std::uint32_t> immediate;
     std::uint16_t message_kind = 0;
     std::span<const std::byte> header, payload;  ///< of a message, or a silent write: copied
-    bool silent = false;                         ///< its completion is not reported
-    bool chained = false;                        ///< it shares doorbell and completion with the operation before it
+    signaling reports = signaling::signaled;
+    bool chained = false;  ///< it shares doorbell and completion with the operation before it
   };
   /// `posted`, `done` for a message, or `retry_queue_full`.
   status post(const request& o);
@@ -94,7 +100,7 @@ class wire final : public transfer_sink {
     bool reported = false;  ///< its completion has been reported to the origin
     bool has_immediate = false;
     bool fails = false;  ///< it will end with an error
-    bool silent = false;
+    signaling reports = signaling::signaled;
     bool chained = false;
     bool is_inline = false;  ///< its data were read when it was posted
     int origin = 0;

@@ -3,7 +3,9 @@
 /// Posts entries to the send queues, with selective signaling: reads and atomics, which are waited for, the first eight
 /// of a burst of writes, and every eighth other entry are signaled. If nothing else follows, `poll` posts an empty
 /// signaled write for the completion of the rest: after a long burst, not after a short one or one of a multiple of
-/// eight. A message, whose completion is not reported, is silent as long as there are buffers.
+/// eight. A message or an unsignaled write, whose completion nobody awaits, is signaled only when half of the queue has
+/// been posted since the last signaled entry, since entries are free again only by a completion; or if buffers are
+/// short.
 #pragma once
 
 #include <infiniband/verbs.h>
@@ -74,9 +76,9 @@ class send_queues {
     return must || c.unsignalled + count >= signal_every || c.head - c.burst < signal_every || budget_.half_used();
   }
   /// A silent message keeps its buffer until a later entry is signaled: at most half of the buffers are kept in this
-  /// way.
+  /// way. The other half of the queue has room while the completion is under way.
   [[nodiscard]] bool signals_silent(const connection& c) const noexcept {
-    return c.unsignalled + 1 >= signal_every || memory_.is_short_of_buffers() || budget_.half_used();
+    return c.unsignalled + 1 >= (c.mask + 1) / 2 || memory_.is_short_of_buffers() || budget_.half_used();
   }
   void count(const send_request& o) noexcept {
     ++counts_.posted[static_cast<std::size_t>(o.request.opcode) % counts_.posted.size()];

@@ -88,3 +88,22 @@ void rma::test::with_fabric(int ranks, const std::function<void(fabric_job&)>& b
     std::printf("[skip] in %d of %d networks: %s\n", static_cast<int>(skipped), static_cast<int>(storms + 1),
                 cannot.c_str());
 }
+
+// Break: report each unsignaled write.
+TEST_CASE("a simulated unsignaled write that succeeds has no completion", "[sim]") {
+  rma::test::with_fabric(2, [](rma::test::fabric_job& all) {
+    std::vector<std::uint64_t> memory(1), from(1, 7);
+    const rma::fabric::region_key key = rma::test::region_of(all[1], memory);
+    const rma::fabric::local_slice here = rma::test::words_at(from.data(), 1);
+    const rma::fabric::remote_slice there = rma::test::words_in(key, 0, 1);
+    rma::fabric::write_flags how;
+    how.unsignaled = true;
+    for (std::uint64_t i = 1; i <= 100; ++i) {
+      REQUIRE(all.post([&] {
+        return all[0].fabric.write(1, {&here, 1}, key, {&there, 1}, i, how);
+      }) == rma::status::posted);
+    }
+    REQUIRE(all.until([&] { return all.are_quiet() && memory == from; }));
+    CHECK(all[0].completions == 0);
+  });
+}
