@@ -30,6 +30,7 @@
 #include "sync/lock_auto.hpp"
 #include "sync/lock_model.hpp"
 #include "sync/lock_turns.hpp"
+#include "window/lock_experience.hpp"
 #include "window/range_table.hpp"
 #include "window/target.hpp"
 #include "window/window_core.hpp"
@@ -316,6 +317,12 @@ const violation of_locks[] = {
      [] { (void)after_def(fence_phase::count, assertion::no_precede); }},
     {"a fence among neighbors takes a step after its end", "now == fence_phase::flags",
      [] { (void)after_neighbors(fence_phase::over, assertion::none); }},
+    {"a fence that places its operations takes a step after its end", "now == fence_phase::begin",
+     [] { (void)after_placed(fence_phase::over, assertion::none); }},
+    {"an atomic takes less than no time", "took_ns >= 0", [] { (void)after_atomic({}, -1); }},
+    {"a lock manager answers instead of no atomic", "atomics > 0", [] { (void)after_answer({}, 1, 0); }},
+    {"a lock migrates after more epochs than it ever waits for", "e.migrate_after <= home_after_max",
+     [] { (void)after_no({.migrate_after = home_after_max + 1}); }},
     {"a fence opens an epoch that no operation follows", "now == last",
      [] { (void)after_imm_opt(fence_phase::barrier, assertion::no_succeed); }},
 };

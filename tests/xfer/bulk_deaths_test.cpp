@@ -152,10 +152,8 @@ rma::sim::Outcome run_seed(std::uint64_t seed, const scenario& s) {
   const std::chrono::nanoseconds died(s.died_ns);
   job.kills.push_back({s.victim, died});
   if (s.cut_off) job.outages.push_back({died - 20us, died + outage});
-  // Not on the stacks of the ranks: that of a killed one is never unwound.
-  std::vector<memory> memories(static_cast<std::size_t>(s.ranks), memory(s.ranks));
   return rma::sim::run(job, [&](Runtime& rt) {
-    memory& mine = memories[static_cast<std::size_t>(rt.rank())];
+    memory mine(rt.size());
     auto win = Window<std::uint64_t>::allocate(rt.world(), part_words * static_cast<std::size_t>(rt.size()));
     try {
       transfers(rt, win, mine, seed);

@@ -13,7 +13,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 SETTINGS = ["", "", "", "RMA_INTRANODE=off", "RMA_PROGRESS_THREAD=1", "RMA_USER_MEMORY=handler", "RMA_PROMOTE=1"]
-RUN_SECONDS_MAX = 120
+RUN_SECONDS_MAX = 300
 
 
 def command(rma_sim, program, seed, arguments):
