@@ -47,10 +47,12 @@ void memory_collectives::begin(const collective_call& c, std::uint64_t number) n
   RMA_ASSERT(number >= turn_ >> turn_bits);  // collectives are numbered in their order
   turn_ = number << turn_bits;
   slot_ = static_cast<unsigned>(number & 1) ^ 1;
-  in_cell_ = c.bytes <= memory_lines::cell_bytes;
-  call_ = digest_of(signature, c.bytes);
+  const bool blocks = moves_blocks(c.what);
+  const std::size_t bytes = blocks ? block_bytes_of(c) : c.bytes;
+  in_cell_ = bytes * static_cast<std::size_t>(blocks ? blocks_given(c) : 1) <= memory_lines::cell_bytes;
+  call_ = digest_of(signature, bytes);
   memory_lines::call& current = mine.calls[number % std::size(mine.calls)];
-  current.bytes.store(c.bytes, std::memory_order_relaxed);
+  current.bytes.store(bytes, std::memory_order_relaxed);
   current.which.store(number << 32 | static_cast<std::uint32_t>(signature), std::memory_order_relaxed);
 }
 
@@ -129,7 +131,13 @@ const memory_lines::call& memory_collectives::call_of(int member) const noexcept
 status memory_collectives::compare_calls(int member) noexcept {
   const std::uint64_t mine = call_of(team_.rank).which.load();
   const std::uint64_t theirs = call_of(member).which.load();
-  if (theirs >> 32 != mine >> 32) return status::done;  // it has not reached this one, or is far ahead
+  if (theirs >> 32 != mine >> 32) {
+    // It has not reached this one, or is far ahead; else its call of this number has gone by messages.
+    const bool is_later = static_cast<std::int32_t>((theirs >> 32) - (mine >> 32)) > 0;
+    if (is_later || seen_at_ >> turn_bits <= number_) return status::done;
+    other_ = member;
+    return status::bad_argument;
+  }
   if (theirs == mine && call_of(member).bytes.load() == call_of(team_.rank).bytes.load()) return status::done;
   other_ = member;
   return theirs == mine ? status::bad_size : status::bad_argument;
@@ -165,9 +173,10 @@ status memory_collectives::run(const collective_call& c, std::uint64_t number, w
                                const std::atomic<bool>& reported) noexcept {
   told_ = &reported;
   number_ = number;
-  RMA_ASSERT(c.what == collective::allreduce || (c.root >= 0 && c.root < team_.size));
+  RMA_ASSERT(c.root >= 0 && c.root < team_.size);
   other_ = failed_at_ = -1;
   begin(c, number);
+  if (moves_blocks(c.what)) return move_blocks(c);
   switch (c.what) {
     case collective::broadcast: return broadcast(c, how);
     case collective::reduce: return reduce(c, how);
@@ -342,6 +351,7 @@ std::string memory_collectives::reason(const collective_call& c, std::string_vie
   if (!set.empty() && set != form()) return fmt::format("the name set does not fit: {}", set);
   if (!set.empty()) return fmt::format("{} is set", set);
   std::string text("all members share memory; ");
+  if (moves_blocks(c.what)) return text + fmt::format("blocks of up to {} B", piece_bytes_max(c));
   switch (form_) {
     case form_kind::flat: text += fmt::format("up to {} B", flat_bytes_max); break;
     case form_kind::direct: text += fmt::format("more than {} B", flat_bytes_max); break;
@@ -359,9 +369,16 @@ std::string memory_collectives::mismatch() const {
   if (other_ < 0 && failed_at_ < 0) return {};
   std::string text = fmt::format(" with {} bytes", call_of(team_.rank).bytes.load());
   if (other_ < 0) return text + fmt::format("; it has failed at member {}", failed_at_);
-  const auto signature = static_cast<std::int32_t>(call_of(other_).which.load() & 0x7fffffff);
+  if (call_of(other_).which.load() >> 32 != (number_ & 0xffffffff))
+    return text + fmt::format("; the call of member {} went by messages", other_);
+  const std::int32_t signature = signature_at(other_, number_);
   return text + fmt::format("; member {} called {} with {} bytes", other_, text_of_signature(signature),
                             call_of(other_).bytes.load());
+}
+
+std::int32_t memory_collectives::signature_at(int member, std::uint64_t number) const noexcept {
+  const memory_lines& lines = *lines_[static_cast<std::size_t>(member)];
+  return static_cast<std::int32_t>(lines.calls[number % std::size(lines.calls)].which.load() & 0x7fffffff);
 }
 
 int memory_collectives::member_in(std::uint64_t number) noexcept {

@@ -10,6 +10,7 @@
 ///   in windows       broadcast: copies from the root's vector; reduce: each member combines its part in the root's
 ///                    output
 ///   release-gather   broadcast: the root's slot, published; reduce: everyone's slot, the root combines
+///   blocks           flat: allgather and alltoall; release-gather: gather and scatter (memory_blocks.cpp)
 ///   tree             members | leaders of groups | root: each group's operands into its leader's slot, those of the
 ///                    leaders at the root; the result from the root's slot to the leaders', and from there to members
 ///
@@ -22,6 +23,7 @@
 /// variants give the same bits.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -44,16 +46,30 @@ namespace rma::detail::coll {
 inline constexpr unsigned turn_bits = 22;
 inline constexpr unsigned digest_bits = 22;
 
+/// True for calls that move blocks between members, and combine nothing.
+[[nodiscard]] constexpr bool moves_blocks(collective what) noexcept {
+  return what == collective::allgather || what == collective::alltoall || what == collective::gather ||
+         what == collective::scatter;
+}
+/// The length of each block of such a call, which all members know.
+[[nodiscard]] inline std::size_t block_bytes_of(const collective_call& c) noexcept {
+  return std::max(c.sent.each_bytes, c.received.each_bytes);
+}
+
 class memory_collectives {
  public:
-  /// `flat` also stands for release-gather of broadcast and reduce.
+  /// `flat` also stands for release-gather.
   enum class way : std::uint8_t { automatic, flat, direct, tree };
 
   explicit memory_collectives(team_core& team);
 
-  /// Runs a broadcast, reduce or allreduce. `number` is that of this collective among the team's. `reported` becomes
-  /// true when another member has reported a failure of it, whatever this member waits for.
+  /// Runs a broadcast, reduce or allreduce, or a call that moves equal blocks. `number` is that of this collective
+  /// among the team's. `reported` becomes true when another member has reported a failure of it, whatever this member
+  /// waits for.
   status run(const collective_call& call, std::uint64_t number, way how, const std::atomic<bool>& reported) noexcept;
+
+  /// True if the blocks that a member gives fit a slot: they move in one turn.
+  [[nodiscard]] bool fits_slot(const collective_call& c) const noexcept;
 
   /// The form that the last call has had, that of its first chunk.
   [[nodiscard]] std::string_view form() const noexcept;
@@ -76,6 +92,8 @@ class memory_collectives {
   [[nodiscard]] int failed_at() const noexcept { return failed_at_; }
   /// A member that is in a collective in memory of this number, or -1.
   [[nodiscard]] int member_in(std::uint64_t number) noexcept;
+  /// The signature of its call.
+  [[nodiscard]] std::int32_t signature_at(int member, std::uint64_t number) const noexcept;
 
  private:
   static constexpr std::uint64_t numbers_per_update = std::uint64_t{1} << 16;
@@ -107,6 +125,16 @@ class memory_collectives {
   [[nodiscard]] std::byte* segment_of(int member) const noexcept;
   [[nodiscard]] const std::byte* input_of(int member) const noexcept;
   [[nodiscard]] std::byte* output_of(int member) const noexcept;
+
+  // Blocks.
+  status move_blocks(const collective_call& c) noexcept;
+  /// Moves bytes [offset, offset + bytes) of each block, in a turn.
+  status move_pieces(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  void give_pieces(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept;
+  void take_piece(const collective_call& c, int from, std::size_t offset, std::size_t bytes) noexcept;
+  /// The number of blocks that a member gives.
+  [[nodiscard]] int blocks_given(const collective_call& c) const noexcept;
+  [[nodiscard]] std::size_t piece_bytes_max(const collective_call& c) const noexcept;
 
   // By a tree of two levels.
   void make_groups();

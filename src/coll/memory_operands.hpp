@@ -13,26 +13,36 @@
 
 namespace rma::detail::coll {
 
-/// Copies bytes [offset, offset + bytes) of the operand, which may have a layout, into contiguous memory.
-inline void load_operand(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
-  RMA_ASSERT(offset + bytes <= c.bytes);
+/// Copies bytes [offset, offset + bytes) of the data at `from`, which may have a layout, into contiguous memory.
+inline void load_bytes(std::byte* into, const void* from, const collective_shape& shape, std::size_t offset,
+                       std::size_t bytes) noexcept {
   if (bytes == 0) return;
-  if (c.in_shape.one != nullptr) {
-    pack(into, c.in, *c.in_shape.one, offset, bytes);
+  if (shape.one != nullptr) {
+    pack(into, from, *shape.one, offset, bytes);
   } else {
-    std::memcpy(into, static_cast<const std::byte*>(c.in) + offset, bytes);
+    std::memcpy(into, static_cast<const std::byte*>(from) + offset, bytes);
   }
 }
-/// Copies contiguous memory to bytes [offset, offset + bytes) of the result, which may have a layout.
+/// The reverse: `shape` describes the data at `into`.
+inline void store_bytes(void* into, const collective_shape& shape, const std::byte* from, std::size_t offset,
+                        std::size_t bytes) noexcept {
+  if (bytes == 0) return;
+  if (shape.one != nullptr) {
+    unpack(into, from, *shape.one, offset, bytes);
+  } else {
+    std::memcpy(static_cast<std::byte*>(into) + offset, from, bytes);
+  }
+}
+/// Copies bytes [offset, offset + bytes) of the operand into contiguous memory.
+inline void load_operand(std::byte* into, const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
+  RMA_ASSERT(offset + bytes <= c.bytes);
+  load_bytes(into, c.in, c.in_shape, offset, bytes);
+}
+/// Copies contiguous memory to bytes [offset, offset + bytes) of the result.
 inline void store_result(const collective_call& c, const std::byte* from, std::size_t offset,
                          std::size_t bytes) noexcept {
   RMA_ASSERT(offset + bytes <= c.bytes);
-  if (bytes == 0) return;
-  if (c.out_shape.one != nullptr) {
-    unpack(c.out, from, *c.out_shape.one, offset, bytes);
-  } else {
-    std::memcpy(static_cast<std::byte*>(c.out) + offset, from, bytes);
-  }
+  store_bytes(c.out, c.out_shape, from, offset, bytes);
 }
 
 /// Combines operands [first, last): the largest power of two of them, then the rest, each in the same way. `operand(r)`

@@ -462,9 +462,11 @@ void running::fail_everywhere(status why, const std::string& text, int other) no
   if (!posting_) fail(why);
 }
 
-void running::meets_memory(int member) noexcept {
-  fail_everywhere(status::bad_argument,
-                  fmt::format("{}, by messages; member {} is in another call, in memory", text_of_call(), member),
+void running::meets_memory(int member, std::int32_t signature) noexcept {
+  const bool same = signature == signature_;
+  fail_everywhere(same ? status::bad_size : status::bad_argument,
+                  fmt::format("{}, by messages; member {} is in {}, in memory", text_of_call(), member,
+                              same ? "a call of another size" : "another call"),
                   member);
 }
 

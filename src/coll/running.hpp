@@ -51,8 +51,9 @@ class running final : public awaited {
   /// The world ranks of its pending messages.
   [[nodiscard]] std::set<int> pending_with() const;
 
-  /// Called when a member is in another collective of this number, in memory.
-  void meets_memory(int member) noexcept;
+  /// Called when a member is in a collective of this number in memory: another call, or the same one with a size for
+  /// which it goes there.
+  void meets_memory(int member, std::int32_t signature) noexcept;
   /// Looks through the team's collectives for those that cannot complete.
   void look_at_team() noexcept;
   /// Looks for a message of this number that belongs to another collective, and that no receive matches.

@@ -85,8 +85,11 @@ plan& team_state::find(const collective_call& c) {
 
 bool team_state::in_memory(const collective_call& c) const noexcept {
   constexpr std::size_t element_bytes_max = 512;
+  if (memory_ == nullptr || !all_.memory_allowed(c.what)) return false;
+  if (moves_blocks(c.what))
+    return !c.varied && (all_.memory_way(c.what) != memory_collectives::way::automatic || memory_->fits_slot(c));
   const bool has_way = c.what == call::broadcast || c.what == call::reduce || c.what == call::allreduce;
-  return has_way && memory_ != nullptr && all_.memory_allowed(c.what) && element_bytes_of(c) <= element_bytes_max;
+  return has_way && element_bytes_of(c) <= element_bytes_max;
 }
 
 std::string team_state::reason_in_memory(const collective_call& c) const {
@@ -125,8 +128,11 @@ status team_state::fail_in_memory(const collective_call& c, std::uint64_t number
   std::unique_lock guard(all_.ctx().lock());
   told_.store(false);
   if (const auto at = failures_.find(number); at != failures_.end()) s = at->second.why;
-  memory_->mark_failed(number, s);  // as reported, so that members that see it here report the same
-  if (mistake && found_here) tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
+  if (mistake && found_here) {
+    tell(number, s, text, c.wrong == status::done ? memory_->other() : -1);
+  } else {
+    mark_failed(number, s);
+  }
   if (why == nullptr) return s;
   guard.unlock();
   wait_for_place(number);
@@ -142,7 +148,7 @@ void team_state::look_for_mismatches() noexcept {
     running& r = *at++;
     const int member = memory_ == nullptr ? -1 : memory_->member_in(r.turn());
     if (member >= 0) {
-      r.meets_memory(member);
+      r.meets_memory(member, memory_->signature_at(member, r.turn()));
     } else {
       r.look_for_mismatch();
     }
@@ -233,6 +239,7 @@ void team_state::send_to_all(std::uint64_t turn, status why, const std::string& 
 }
 
 void team_state::tell(std::uint64_t turn, status why, const std::string& text, int other) noexcept {
+  mark_failed(turn, why);
   if (failures_.contains(turn)) return;  // another member has reported it already
   if (failures_.size() >= failures_max) failures_.erase(failures_.begin());
   failures_[turn] = {why, text, other};
@@ -256,6 +263,7 @@ void team_state::on_failure(std::uint64_t turn, status why, std::string text, in
   if (at == active_.end()) return;
   // The withdrawal of a message fails it at its other end, which must have heard of the reason by then.
   const failure known = failures_[turn];
+  mark_failed(turn, known.why);
   for (const int rank : at->pending_with()) all_.send_failure(rank, team_.id, turn, why, known.text, known.other);
   at->fail(why);
 }

@@ -38,7 +38,7 @@ class team_state {
 
   [[nodiscard]] team_core& team() noexcept { return team_; }
   [[nodiscard]] machine& all() noexcept { return all_; }
-  /// True if a blocking call uses shared memory: the same at all members, whatever their sizes and layouts.
+  /// True if a blocking call uses shared memory: the same at all members, whatever their layouts.
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
   /// True if operands are combined by one tree over the members, whatever the algorithm.
   [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
@@ -99,6 +99,10 @@ class team_state {
     records_[turn % records_max] = {turn, signature, where};
   }
   [[nodiscard]] std::string place_of(std::uint64_t turn) const;
+  /// Shows it, as reported, to members that are in this collective in memory, so that they report the same.
+  void mark_failed(std::uint64_t turn, status why) noexcept {
+    if (memory_ != nullptr) memory_->mark_failed(turn, why);
+  }
   void send_to_all(std::uint64_t turn, status why, const std::string& text, int other) noexcept;
 
   status fail_in_memory(const collective_call& call, std::uint64_t number, status s, const std::source_location& where,

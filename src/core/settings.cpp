@@ -186,13 +186,13 @@ constexpr definition table[] = {
     {"RMA_COLL_EXSCAN", "auto", form::words, "auto|recursive-doubling|linear|one-sided",
      "algorithm of prefix reductions without the rank's own part; auto: the least that is expected from the network's "
      "costs"},
-    {"RMA_COLL_GATHER", "auto", form::words, "auto|linear|binomial|one-sided",
+    {"RMA_COLL_GATHER", "auto", form::words, "auto|release-gather|linear|binomial|one-sided",
      "algorithm of gathers to a root; auto: the least that is expected from the network's costs"},
-    {"RMA_COLL_SCATTER", "auto", form::words, "auto|linear|binomial|one-sided",
+    {"RMA_COLL_SCATTER", "auto", form::words, "auto|release-gather|linear|binomial|one-sided",
      "algorithm of scatters from a root; auto: the least that is expected from the network's costs"},
-    {"RMA_COLL_ALLGATHER", "auto", form::words, "auto|ring|linear|bruck|recursive-doubling|circulant|one-sided",
+    {"RMA_COLL_ALLGATHER", "auto", form::words, "auto|flat|ring|linear|bruck|recursive-doubling|circulant|one-sided",
      "algorithm of gathers for all; auto: the least that is expected from the network's costs"},
-    {"RMA_COLL_ALLTOALL", "auto", form::words, "auto|pairwise|linear|bruck|one-sided",
+    {"RMA_COLL_ALLTOALL", "auto", form::words, "auto|flat|pairwise|linear|bruck|one-sided",
      "algorithm of exchanges of all with all; auto: the least that is expected from the network's costs"},
     {"RMA_COLL_REPRODUCIBLE", "0", form::words, "0|1",
      "reductions combine by one tree over the team's ranks: the same bits whatever the algorithm and the nodes; what "

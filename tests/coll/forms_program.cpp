@@ -25,6 +25,11 @@ int main(int argc, char** argv) {
   std::vector<double> total(1);
   world.reduce(few, total, rma::max, 0);
   right = right && (world.rank() != 0 || total[0] == sum);
+  std::vector<double> all(static_cast<std::size_t>(world.size())), each(all.size());
+  world.allgather(few, all);
+  world.alltoall(all, each);
+  world.gather(few, all, 0);
+  world.scatter(each, few, 0);
   window.free();
   if (!right) runtime.abort(1, "wrong sum");
   if (world.rank() == 0) std::printf("right\n");

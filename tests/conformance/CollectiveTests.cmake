@@ -69,12 +69,15 @@ foreach(strategy IN ITEMS test-on-init wait-on-send start-all thread)
     ENV RMA_NBC_PROGRESS=${strategy} RMA_INTRANODE=off ARGS --effort 1 --case ^collective ${passed}
     LABELS not-tsan TIMEOUT 120)
 endforeach()
+set(blocks_flat RMA_COLL_ALLGATHER=flat RMA_COLL_ALLTOALL=flat)
 foreach(way IN ITEMS flat direct)
   rma_add_program_test(NAME conformance.coll.memory.${way} TARGET conformance RANKS 2 4
-    ENV RMA_COLL_ALLREDUCE=${way} ARGS --effort 4 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+    ENV RMA_COLL_ALLREDUCE=${way} ${blocks_${way}} ARGS --effort 4 --case ^collective ${passed} LABELS not-tsan
+    TIMEOUT 120)
 endforeach()
 rma_add_program_test(NAME conformance.coll.memory.release-gather TARGET conformance RANKS 2 4
-  ENV RMA_COLL_REDUCE=release-gather RMA_COLL_BROADCAST=release-gather
+  ENV RMA_COLL_REDUCE=release-gather RMA_COLL_BROADCAST=release-gather RMA_COLL_GATHER=release-gather
+    RMA_COLL_SCATTER=release-gather
   ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
 # A tree of two levels, by blocks of ranks, and by cores on a machine of two sockets that there need not be. There the
 # ranks of a socket follow each other, or not.

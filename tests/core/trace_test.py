@@ -284,7 +284,11 @@ def test_forms_of_collectives(options, folder):
     for name, form, why in (("allreduce", "flat", "up to 2048 B"), ("allreduce", "direct", "more than 2048 B"),
                             ("allreduce", "window", "32768 B and more in segments"),
                             ("broadcast", "release-gather", "one side waits"),
-                            ("reduce", "release-gather", "one side waits")):
+                            ("reduce", "release-gather", "one side waits"),
+                            ("allgather", "flat", "blocks of up to 65536 B"),
+                            ("alltoall", "flat", f"blocks of up to {65536 // RANKS} B"),
+                            ("gather", "release-gather", "blocks of up to 65536 B"),
+                            ("scatter", "release-gather", f"blocks of up to {65536 // RANKS} B")):
         expect(replay, f"{name} {form}", count(ranks, name, protocol=form, why=in_memory + why), RANKS)
     expect(replay, "barrier by flags", count(ranks, "barrier", protocol="flags", why="all members share memory"), RANKS)
 
