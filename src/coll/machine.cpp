@@ -63,12 +63,17 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
   ctx_.add_before_sleep(&machine::before_sleep, this);
 }
 
-// The costs depend on the kind of network only, so that all members make the same choice. A rendezvous takes a message
-// there and one back before the data, and a message at their end.
+// All members must make the same choice. So costs between nodes depend on the kind of network only, since each node may
+// have measured others; those in memory are measured where all ranks read the same file. A put within a node is a copy
+// by the kernel. A rendezvous takes a message there and one back before the data, and a message at their end.
 machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
   const auto eager = static_cast<double>(messenger::eager_bytes(ctx_.config(), network.caps()));
-  if (one_node && ctx_.wide() == nullptr) return {250, 80, 0.05, 0.03, eager, 750, 0.05, 0.05, 1000, 800, 0.15};
+  if (one_node && ctx_.wide() == nullptr) {
+    const fabric::memory_costs& m = memory_costs_;
+    return {m.latency_ns,   m.message_ns, m.byte_ns,        m.combined_byte_ns, eager,        m.rendezvous_ns,
+            m.long_byte_ns, m.byte_ns,    4 * m.latency_ns, 10 * m.message_ns,  3 * m.byte_ns};
+  }
   const fabric::transfer_costs& costs = network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
   const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 22);

@@ -17,6 +17,7 @@
 #include "coll/memory.hpp"
 #include "coll/put_channels.hpp"
 #include "coll/running.hpp"
+#include "fabric/memory_costs.hpp"
 #include "p2p/messenger.hpp"
 
 namespace rma::detail::coll {
@@ -49,6 +50,14 @@ class machine {
   [[nodiscard]] bool reproducible() const noexcept { return reproducible_; }
   [[nodiscard]] start_progress progress_of_start() const noexcept { return progress_of_start_; }
   [[nodiscard]] machine_costs costs(bool one_node) const noexcept;
+  /// The costs of messages where all ranks share memory.
+  [[nodiscard]] const fabric::memory_costs& costs_in_memory() const noexcept { return memory_costs_; }
+  /// Called at the start of the job, with the same figures by all ranks.
+  void use_costs(const fabric::memory_costs& measured) noexcept {
+    memory_costs_ = measured;
+    memory_is_measured_ = true;
+  }
+  [[nodiscard]] bool memory_is_measured() const noexcept { return memory_is_measured_; }
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
   void add(std::uint64_t team_id, team_state& t);
@@ -93,6 +102,8 @@ class machine {
   work_list work_;
   put_channels puts_;
   std::uint32_t replaced_noted_ = 0;  ///< a bit for each call
+  fabric::memory_costs memory_costs_;
+  bool memory_is_measured_ = false;
   bool reproducible_ = false;
   start_progress progress_of_start_ = start_progress::none;  ///< none for `thread`, too: a progress thread exists
   std::array<bool, call_count> memory_{};

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The file of measured costs (RMA_TUNING), which rma-tune writes and a Runtime reads: one section for each fabric,
-/// device and machine. In a header alone, since the tool is linked with the public library.
+/// device and machine, and one for the memory of each machine. In a header alone, since the tool is linked with the
+/// public library.
 ///
 ///   [tcp||AMD EPYC 7763 64-Core Processor x 2]
 ///   write_ns = 21000
@@ -21,6 +22,7 @@
 #include <string_view>
 
 #include "fabric/fabric.hpp"
+#include "fabric/memory_costs.hpp"
 
 namespace rma::fabric {
 
@@ -36,6 +38,9 @@ inline std::string machine_name() {
   return name + " x " + std::to_string(::sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+/// The name of memory in place of a fabric's.
+inline constexpr std::string_view memory_name = "memory";
+
 /// The first line of the section.
 inline std::string section_of(std::string_view fabric, std::string_view device) {
   return "[" + std::string(fabric) + "|" + std::string(device) + "|" + machine_name() + "]";
@@ -43,13 +48,17 @@ inline std::string section_of(std::string_view fabric, std::string_view device) 
 
 namespace tuning {
 
+template <class Costs>
 struct figure {
   std::string_view name;
-  std::int64_t transfer_costs::*whole = nullptr;
-  double transfer_costs::*part = nullptr;
+  std::int64_t Costs::*whole = nullptr;
+  double Costs::*part = nullptr;
 };
 
-inline constexpr std::array<figure, 6> figures = {{
+template <class Costs>
+inline constexpr std::array<figure<Costs>, 6> figures;
+template <>
+inline constexpr std::array<figure<transfer_costs>, 6> figures<transfer_costs> = {{
     {"write_ns", &transfer_costs::write_ns, nullptr},
     {"piece_ns", &transfer_costs::piece_ns, nullptr},
     {"byte_ns", nullptr, &transfer_costs::byte_ns},
@@ -57,22 +66,33 @@ inline constexpr std::array<figure, 6> figures = {{
     {"message_byte_ns", nullptr, &transfer_costs::message_byte_ns},
     {"list_entry_ns", &transfer_costs::list_entry_ns, nullptr},
 }};
+template <>
+inline constexpr std::array<figure<memory_costs>, 6> figures<memory_costs> = {{
+    {"latency_ns", nullptr, &memory_costs::latency_ns},
+    {"message_ns", nullptr, &memory_costs::message_ns},
+    {"byte_ns", nullptr, &memory_costs::byte_ns},
+    {"rendezvous_ns", nullptr, &memory_costs::rendezvous_ns},
+    {"long_byte_ns", nullptr, &memory_costs::long_byte_ns},
+    {"combined_byte_ns", nullptr, &memory_costs::combined_byte_ns},
+}};
 
 }  // namespace tuning
 
 /// The costs that the text says in that section; nothing if it is not there, or is not whole.
-inline std::optional<transfer_costs> find_costs(const std::string& text, const std::string& section) {
+template <class Costs = transfer_costs>
+std::optional<Costs> find_costs(const std::string& text, const std::string& section) {
+  constexpr auto& figures = tuning::figures<Costs>;
   std::istringstream lines(text);
   std::string line;
-  transfer_costs costs;
+  Costs costs;
   unsigned found = 0;
   bool inside = false;
   while (std::getline(lines, line)) {
     if (line.starts_with('[')) inside = line == section;
     const auto equals = line.find(" = ");
     if (!inside || equals == std::string::npos) continue;
-    for (std::size_t i = 0; i < tuning::figures.size(); ++i) {
-      const tuning::figure& each = tuning::figures[i];
+    for (std::size_t i = 0; i < figures.size(); ++i) {
+      const auto& each = figures[i];
       if (line.substr(0, equals) != each.name) continue;
       const std::string value = line.substr(equals + 3);
       char* end = nullptr;
@@ -83,12 +103,13 @@ inline std::optional<transfer_costs> find_costs(const std::string& text, const s
       found |= 1U << i;
     }
   }
-  if (found != (1U << tuning::figures.size()) - 1) return {};
+  if (found != (1U << figures.size()) - 1) return {};
   return costs;
 }
 
 /// The text with that section in the place of an older one.
-inline std::string with_costs(const std::string& text, const std::string& section, const transfer_costs& costs) {
+template <class Costs = transfer_costs>
+std::string with_costs(const std::string& text, const std::string& section, const Costs& costs) {
   std::istringstream lines(text);
   std::string line, made;
   bool inside = false;
@@ -97,7 +118,7 @@ inline std::string with_costs(const std::string& text, const std::string& sectio
     if (!inside) made += line + "\n";
   }
   made += section + "\n";
-  for (const tuning::figure& each : tuning::figures) {
+  for (const auto& each : tuning::figures<Costs>) {
     std::ostringstream value;
     each.whole != nullptr ? value << costs.*each.whole : value << costs.*each.part;
     made += std::string(each.name) + " = " + value.str() + "\n";

@@ -30,17 +30,31 @@ std::unique_ptr<trace_file> open_trace(const settings& s) {
                                                      s.number(knob::trace_bytes), s.text(knob::trace_calls));
 }
 
-/// Uses what was measured on this machine, if the file has it; else one line says that it has not.
-void use_tuning(context& ctx, const fabric::network& wide) {
+/// What was measured on this machine, if the file has it; else one line says that it has not.
+template <class Costs>
+std::optional<Costs> measured_costs(const context& ctx, std::string_view fabric, std::string_view device) {
   const std::string& path = ctx.config().text(knob::tuning);
-  if (path.empty()) return;
+  if (path.empty()) return {};
   std::ifstream file(path);
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  const std::string section = fabric::section_of(wide.caps().name, ctx.config().text(knob::device));
-  if (const auto costs = fabric::find_costs(text, section)) return ctx.use_costs(*costs);
-  if (ctx.rank() != 0) return;
+  const std::string section = fabric::section_of(fabric, device);
+  const auto costs = fabric::find_costs<Costs>(text, section);
+  if (costs || ctx.rank() != 0) return costs;
   fmt::print(stderr, "rma: RMA_TUNING={}: {} {}; built-in figures are used (rma-tune measures)\n", path,
              file ? "it has no whole section" : "it cannot be read for section", section);
+  return {};
+}
+
+/// Between nodes, or in memory where all ranks are on one node.
+void use_tuning(context& ctx, coll::machine& collectives) {
+  if (const fabric::network* const wide = ctx.wide(); wide != nullptr) {
+    if (const auto costs =
+            measured_costs<fabric::transfer_costs>(ctx, wide->caps().name, ctx.config().text(knob::device)))
+      ctx.use_costs(*costs);
+  } else if (ctx.size() > 1) {
+    if (const auto costs = measured_costs<fabric::memory_costs>(ctx, fabric::memory_name, ""))
+      collectives.use_costs(*costs);
+  }
 }
 
 }  // namespace
@@ -67,7 +81,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   where.directory->answered_by(*ctx);
-  if (where.wide != nullptr) use_tuning(*ctx, *where.wide);
+  use_tuning(*ctx, *collectives);
   ctx->trace_to(trace.get());
   messages->trace_to(trace.get());
   nodes->copied_bytes_max = config.number(knob::send_copy_bytes);

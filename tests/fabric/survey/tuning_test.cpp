@@ -25,6 +25,21 @@ TEST_CASE("measured costs survive the file", "[fabric][tuning]") {
   CHECK(find_costs(text, verbs)->write_ns == 7);
 }
 
+TEST_CASE("costs in memory are beside those of fabrics", "[fabric][tuning]") {
+  const std::string tcp = section_of("tcp", ""), memory = section_of(memory_name, "");
+  const std::string text = with_costs(with_costs("", tcp, {1, 2, 3, 4, 5, 6}), memory, memory_costs{1, 2, 3, 4, 5, 6});
+  CHECK(find_costs(text, tcp)->write_ns == 1);
+  const auto found = find_costs<memory_costs>(text, memory);
+  REQUIRE(found.has_value());
+  CHECK(found->latency_ns == 1);
+  CHECK(found->message_ns == 2);
+  CHECK(found->byte_ns == 3);
+  CHECK(found->rendezvous_ns == 4);
+  CHECK(found->long_byte_ns == 5);
+  CHECK(found->combined_byte_ns == 6);
+  CHECK_FALSE(find_costs<memory_costs>(text, tcp).has_value());
+}
+
 TEST_CASE("what is not whole is not taken", "[fabric][tuning]") {
   const std::string section = section_of("tcp", "");
   const std::string text = with_costs("", section, {});
