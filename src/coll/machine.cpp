@@ -28,12 +28,19 @@ struct failure_message {
 constexpr std::size_t text_bytes_max = 256;
 
 constexpr std::pair<call, knob> settings_of_calls[] = {
-    {call::barrier, knob::coll_barrier},   {call::broadcast, knob::coll_broadcast},
-    {call::reduce, knob::coll_reduce},     {call::allreduce, knob::coll_allreduce},
-    {call::scan, knob::coll_scan},         {call::reduce_scatter, knob::coll_reduce_scatter},
-    {call::exscan, knob::coll_exscan},     {call::gather, knob::coll_gather},
-    {call::scatter, knob::coll_scatter},   {call::allgather, knob::coll_allgather},
+    {call::barrier, knob::coll_barrier},
+    {call::broadcast, knob::coll_broadcast},
+    {call::reduce, knob::coll_reduce},
+    {call::allreduce, knob::coll_allreduce},
+    {call::scan, knob::coll_scan},
+    {call::reduce_scatter, knob::coll_reduce_scatter},
+    {call::exscan, knob::coll_exscan},
+    {call::gather, knob::coll_gather},
+    {call::scatter, knob::coll_scatter},
+    {call::allgather, knob::coll_allgather},
     {call::alltoall, knob::coll_alltoall},
+    {call::neighbor_allgather, knob::coll_allgather},
+    {call::neighbor_alltoall, knob::coll_alltoall},
 };
 
 memory_collectives::way memory_way_of(std::string_view name) noexcept {
@@ -184,7 +191,9 @@ void machine::note_replaced(call what, const algorithm& chosen) noexcept {
   replaced_noted_ |= bit;
   const std::string why = puts_.why_not();
   if (ctx_.rank() != 0 || why.empty() || ctx_.config().is(knob::log, "error")) return;
+  constexpr std::string_view of_neighbors = "neighbor_";  // these have the settings of the others
   std::string setting(name_of(what));
+  if (setting.starts_with(of_neighbors)) setting.erase(0, of_neighbors.size());
   std::transform(setting.begin(), setting.end(), setting.begin(), [](unsigned char c) { return std::toupper(c); });
   fmt::print(stderr, "rma: rank 0: RMA_COLL_{}={} does not apply: {}; {} is used\n", setting, one_sided::name, why,
              chosen.name);

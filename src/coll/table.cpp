@@ -311,8 +311,12 @@ constexpr algorithm rows[] = {
     algorithm{"one-sided", call::alltoall, one_sided::any, one_sided::estimate, puts, true},
     algorithm{"linear", call::neighbor_allgather, linear::neighbor_allgather,
               [](S) noexcept -> effort { return {1, 1, 0, 0}; }},
+    algorithm{"one-sided", call::neighbor_allgather, linear::neighbor_allgather,
+              [](S) noexcept -> effort { return {1, 1, 0, 0}; }, puts, true},
     algorithm{"linear", call::neighbor_alltoall, linear::neighbor_alltoall,
               [](S) noexcept -> effort { return {1, 1, 0, 0}; }},
+    algorithm{"one-sided", call::neighbor_alltoall, linear::neighbor_alltoall,
+              [](S) noexcept -> effort { return {1, 1, 0, 0}; }, puts, true},
 };
 
 }  // namespace
@@ -353,6 +357,7 @@ double estimated_ns(const effort& e, const machine_costs& m) noexcept {
 /// True if members know sizes that others do not, so that their estimates differ: of messages, they may choose
 /// algorithms that send the same ones, but puts only meet puts.
 bool sizes_differ(const shape& s) noexcept {
+  if (s.what == call::neighbor_allgather || s.what == call::neighbor_alltoall) return true;
   return s.varied && (s.what == call::gather || s.what == call::scatter || s.what == call::alltoall);
 }
 

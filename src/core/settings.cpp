@@ -193,9 +193,12 @@ constexpr definition table[] = {
     {"RMA_COLL_SCATTER", "auto", form::words, "auto|release-gather|linear|binomial|one-sided",
      "algorithm of scatters from a root; auto: the least that is expected from the network's costs"},
     {"RMA_COLL_ALLGATHER", "auto", form::words, "auto|flat|ring|linear|bruck|recursive-doubling|circulant|one-sided",
-     "algorithm of gathers for all; auto: the least that is expected from the network's costs"},
+     "algorithm of gathers for all, and from neighbors (linear, one-sided); auto: the least that is expected from the "
+     "network's costs"},
     {"RMA_COLL_ALLTOALL", "auto", form::words, "auto|flat|pairwise|linear|bruck|one-sided",
-     "algorithm of exchanges of all with all; auto: the least that is expected from the network's costs"},
+     "algorithm of exchanges of all with all, and of neighbors (linear, one-sided); auto: the least that is expected "
+     "from "
+     "the network's costs"},
     {"RMA_COLL_REPRODUCIBLE", "0", form::words, "0|1",
      "reductions combine by one tree over the team's ranks: the same bits whatever the algorithm and the nodes; what "
      "teams begin with (Team::set_reproducible)"},

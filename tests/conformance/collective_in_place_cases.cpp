@@ -2,7 +2,9 @@
 // Collectives of a few bytes, 64 KiB and 1 MiB, with operands and results in the same memory and in others.
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <span>
 #include <string>
 #include <vector>
@@ -159,9 +161,33 @@ void blocks_in_place(context& ctx) {
   }
 }
 
+// Goal: a rank is its own neighbor, twice, beside another one; blocks are shorter and longer than a slot of puts.
+// Break: take the sends of a pair in another order than its receives in neighbor_alltoall
+// (src/coll/algorithms/linear.cpp).
+void own_neighbor(context& ctx) {
+  const std::array<int, 3> sources{ctx.rank(), ctx.left(), ctx.rank()};
+  const std::array<int, 3> targets{ctx.rank(), ctx.right(), ctx.rank()};
+  const rma::Neighbors graph{sources, targets};
+  for (const std::size_t count : {std::size_t{1}, std::size_t{5000}}) {
+    const auto row_of = [count](int rank) {
+      std::vector<int> row(3 * count);
+      std::iota(row.begin(), row.end(), rank * 100'000);
+      return row;
+    };
+    const std::vector<int> out = row_of(ctx.rank()), left = row_of(ctx.left());
+    std::vector<int> got(out.size());
+    ctx.world().neighbor_alltoall(span(out), span(got), graph);
+    const auto block = static_cast<std::ptrdiff_t>(count);
+    std::vector<int> wanted = out;
+    std::copy(left.begin() + block, left.begin() + 2 * block, wanted.begin() + block);
+    ctx.check(got == wanted, "neighbor_alltoall");
+  }
+}
+
 constexpr test_case collective_in_place_table[] = {
     {"collective.vectors_in_place", vectors_in_place},
     {"collective.blocks_in_place", blocks_in_place},
+    {"collective.own_neighbor", own_neighbor},
 };
 
 }  // namespace
