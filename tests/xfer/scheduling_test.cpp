@@ -12,33 +12,21 @@
 #include <cstdint>
 #include <functional>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "rma/rma.hpp"
-#include "rma/sim.hpp"
+#include "xfer/sim_ranks.hpp"
 
 namespace {
 
 using window = rma::Window<std::uint64_t>;
+using rma::test::counter_of;
 using settings = std::vector<std::pair<std::string, std::string>>;
 
-std::uint64_t counter_of(rma::Runtime& rt, const std::string& name) {
-  for (const rma::Counter& each : rt.counters()) {
-    if (each.name == name) return each.value;
-  }
-  throw std::runtime_error("no counter " + name);
-}
-
 void with_ranks(int ranks, const settings& chosen, const std::function<void(rma::Runtime&)>& body) {
-  rma::sim::Config job{.ranks = ranks, .parameters = "dissertation-sdr-pcie"};
-  job.ranks_per_node = 1;
-  job.limit = std::chrono::seconds(60);
-  for (const auto& [name, value] : chosen) job.settings[name] = value;
-  const auto ended = rma::sim::run(job, body);
-  if (!ended.ok()) throw std::runtime_error(ended.text());
+  rma::test::with_ranks(ranks, chosen, body, "dissertation-sdr-pcie");
 }
 
 constexpr std::uint64_t many = 1000;
