@@ -2,6 +2,7 @@
 // The contract of fabrics: messages, immediates and words, and what a handler may do.
 #include <poll.h>
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <vector>
@@ -125,6 +126,36 @@ TEST_CASE("contract: a message comes after the writes before it", "[contract]") 
     }
     CHECK(there);
     all[1].at_message = nullptr;
+  });
+}
+
+// Goal: who sees what a write has brought finds all messages that were sent before it.
+// Break: in the simulator, place a write while a message before it waits for room in the receive queue.
+TEST_CASE("contract: a write comes after the messages before it", "[contract]") {
+  with_fabric(2, [](fabric_job& all) {
+    if (!all.caps().messages_after_writes) {
+      all.cannot = "its messages may pass writes";
+      return;
+    }
+    std::vector<std::uint64_t> memory(1), from(1);
+    const region_key key = region_of(all[1], memory);
+    (void)region_of(all[0], from);
+    job_member& target = all[1];
+    constexpr std::uint64_t messages = 6;
+    bool there = true;
+    for (std::uint64_t round = 1; round <= 30; ++round) {
+      from[0] = round;
+      for (std::uint64_t i = 0; i < messages; ++i) REQUIRE(send_word(all, 0, 1, i));
+      REQUIRE(write_words(all, 0, 1, words_at(from.data(), 1), key, words_in(key, 0, 1), round));
+      REQUIRE(all.until([&] {
+        if (std::atomic_ref(memory[0]).load(std::memory_order_acquire) != round) return false;
+        while (target.fabric.poll(target, 64) != 0) continue;
+        there = there && target.messages.size() == round * messages;
+        return target.messages.size() == round * messages;
+      }));
+      REQUIRE(all.until([&] { return all[0].over.size() == round; }));
+    }
+    CHECK(there);
   });
 }
 

@@ -129,6 +129,7 @@ void wire::fill(flight& f, const request& o) {
     bulk_pairs_.insert(pair_of(o.origin, o.target));
   }
   if (o.what == kind::write || o.what == kind::read || o.what == kind::bulk) f.data.resize(f.bytes);
+  f.is_early = f.acknowledged = false;
   f.is_inline = false;
   if (o.what != kind::write || f.reports == signaling::silent || f.bytes > faults_.caps.inline_bytes_max) return;
   copy_out(f, 0, f.bytes);
@@ -148,7 +149,10 @@ status wire::post(const request& o) {
   flight& f = at(index);
   fill(f, o);
   draw_failure(f);
-  f.number = stream_of(between(o.origin, o.target), f).posted++;
+  connection& c = between(o.origin, o.target);
+  f.number = stream_of(c, f).posted++;
+  f.messages_before = c.messages_posted;
+  if (f.what == kind::message) ++c.messages_posted;
   const std::size_t requests = std::max<std::size_t>(o.remote.size(), 1);  // each remote piece is one request
   const std::size_t entries = std::max(o.local.size(), requests) - requests;
   charge_post(o, requests, entries);
@@ -315,6 +319,8 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
       f.result = status::peer_failed;
     } else if (!lies_in_region(f)) {
       f.result = status::out_of_window;
+    } else if (f.is_early || overtakes(between(f.origin, f.target), f)) {
+      f.is_early = true;
     } else if (faults_.placement_delay_max_ps == 0 && !breaks(breach::lost_write, 40)) {
       copy_in(f, first, bytes);
     }
@@ -324,7 +330,9 @@ void wire::on_arrival(transfer_id id, std::uint64_t first, std::uint32_t bytes) 
 
 void wire::on_acknowledgement(transfer_id id) noexcept {
   const auto index = static_cast<std::uint32_t>(id >> 1);
-  complete(at(index));
+  flight& f = at(index);
+  f.acknowledged = true;
+  if (!f.is_early) complete(f);
   release(index);
 }
 
@@ -352,12 +360,8 @@ void wire::arrived_at_target(std::uint32_t index) {
   flight& f = at(index);
   connection& c = between(f.origin, f.target);
   if (f.what == kind::write && f.result == status::done && f.fails) f.result = status::transfer_failed;
-  if (f.what == kind::write && f.result == status::done && faults_.placement_delay_max_ps != 0) {
-    ++f.holds;
-    c.unplaced.push_back(index);
-    const auto delay = static_cast<time_ps>(rng_.below(static_cast<std::uint64_t>(faults_.placement_delay_max_ps)));
-    job_.events().at(job_.events().now_ps() + delay, &wire::on_placement_due, this, index);
-  }
+  if (f.what == kind::write && f.result == status::done && !f.is_early && faults_.placement_delay_max_ps != 0)
+    place_later(c, index);
   if (faults_.broken == breach::read_overtakes && f.what == kind::read) {
     ++f.holds;
     answer(index);
@@ -365,6 +369,27 @@ void wire::arrived_at_target(std::uint32_t index) {
   stream& s = stream_of(c, f);
   s.waiting.push_back(index);
   serve(c, s);
+}
+
+void wire::place_later(connection& c, std::uint32_t index) {
+  ++at(index).holds;
+  c.unplaced.push_back(index);
+  const auto delay = static_cast<time_ps>(rng_.below(static_cast<std::uint64_t>(faults_.placement_delay_max_ps)));
+  job_.events().at(job_.events().now_ps() + delay, &wire::on_placement_due, this, index);
+}
+
+// The messages before it have been delivered. An adapter would have taken the write now, and acknowledged it.
+void wire::place_early(connection& c, std::uint32_t index) {
+  flight& f = at(index);
+  f.is_early = false;
+  if (f.result == status::done) {
+    if (faults_.placement_delay_max_ps != 0) {
+      place_later(c, index);
+    } else {
+      place_one(index);
+    }
+  }
+  if (f.acknowledged) complete(f);
 }
 
 void wire::serve(connection& c, stream& s) {
@@ -387,6 +412,7 @@ void wire::serve(connection& c, stream& s) {
 bool wire::serve_one(connection& c, std::uint32_t index) {
   flight& f = at(index);
   if (f.what == kind::write) {
+    if (f.is_early) place_early(c, index);
     sim_fabric* const owner = fabrics_[static_cast<std::size_t>(f.target)];
     if (f.has_immediate && f.result == status::done && owner != nullptr) {
       place_all(c);
@@ -396,6 +422,7 @@ bool wire::serve_one(connection& c, std::uint32_t index) {
   }
   if (f.what == kind::message) {
     if (!deliver(c, f)) return false;
+    ++c.messages_served;
     complete(f);  // frees its slot of the send queue
     return true;
   }

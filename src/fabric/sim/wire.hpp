@@ -103,10 +103,13 @@ class wire final : public transfer_sink {
     signaling reports = signaling::signaled;
     bool chained = false;
     bool is_inline = false;  ///< its data were read when it was posted
+    bool is_early = false;   ///< a write that has arrived before a message that it must not overtake
+    bool acknowledged = false;
     int origin = 0;
     int target = 0;
     std::uint64_t token = 0;
-    std::uint64_t number = 0;  ///< its position in its stream
+    std::uint64_t number = 0;           ///< its position in its stream
+    std::uint64_t messages_before = 0;  ///< of a write: messages of its stream that were posted before it
     fabric::region_key region;
     std::vector<fabric::local_slice> local;
     std::vector<fabric::remote_slice> remote;
@@ -136,7 +139,8 @@ class wire final : public transfer_sink {
     stream operations;                    ///< with messages, if they must not overtake writes
     stream messages;                      ///< otherwise messages
     std::vector<std::uint32_t> unplaced;  ///< writes that have arrived but are not in memory yet
-    bool retrying = false;                ///< a retry of a message is scheduled
+    std::uint64_t messages_posted = 0, messages_served = 0;
+    bool retrying = false;  ///< a retry of a message is scheduled
     stream bulk;
     std::list<bulk_receive> receives{};
     time_ps refused_ps = never_ps;  ///< when a bulk send first found no receive
@@ -169,6 +173,12 @@ class wire final : public transfer_sink {
   void copy_in(flight& f, std::uint64_t first, std::uint64_t bytes) noexcept;
   [[nodiscard]] bool lies_in_region(const flight& f) const noexcept;
   [[nodiscard]] bool takes_answer(const flight& f) const noexcept;
+  /// True if messages posted before this write have not been delivered, which it must not overtake.
+  [[nodiscard]] bool overtakes(const connection& c, const flight& f) const noexcept {
+    return faults_.caps.messages_after_writes && c.messages_served < f.messages_before;
+  }
+  void place_later(connection& c, std::uint32_t index);
+  void place_early(connection& c, std::uint32_t index);
   void arrived_at_target(std::uint32_t index);
   void arrived_back(std::uint32_t index);
   void serve(connection& c, stream& s);
