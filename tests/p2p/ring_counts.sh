@@ -8,23 +8,11 @@ set -euo pipefail
 launcher=$1
 program=$2
 "$launcher" -n 2 "$program" 2000
-command -v strace >/dev/null || { echo 'strace is not installed'; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cat >"$work/rank" <<'END'
-#!/bin/sh
-[ "$RMA_RANK" = 0 ] || exec "$@"
-exec strace -f -c -U calls,name -o "$COUNTS" "$@"
-END
-chmod +x "$work/rank"
-count() {  # count ROUND_TRIPS: "name calls" lines
-  COUNTS=$work/counts "$launcher" -n 2 "$work/rank" "$program" "$1" >/dev/null
-  awk '$1 ~ /^[0-9]+$/ && $2 != "total" {print $2, $1}' "$work/counts"
-}
+source "$(dirname "$0")/../softroce/counted_calls.sh"
 few=200
 many=2200
-count $few >"$work/few"
-count $many >"$work/many"
+count "$program" $few >"$work/few"
+count "$program" $many >"$work/many"
 awk -v more=$((many - few)) '
   NR == FNR { before[$1] = $2; next }
   { extra = $2 - before[$1]

@@ -7,29 +7,15 @@
 set -euo pipefail
 launcher=$1
 program=$2
-command -v strace >/dev/null || { echo 'skipped: strace is not installed'; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-
-cat >"$work/rank" <<'END'
-#!/bin/sh
-[ "$RMA_RANK" = 0 ] || exec "$@"
-exec strace -f -c -U calls,name -o "$COUNTS" "$@"
-END
-chmod +x "$work/rank"
-
-count() {  # count METRIC ITERATIONS: "name calls" lines
-  COUNTS=$work/counts "$launcher" -n 2 "$work/rank" "$program" --metric "$1" --iterations "$2" --runs 2 >/dev/null
-  awk '$1 ~ /^[0-9]+$/ && $2 != "total" {print $2, $1}' "$work/counts"
-}
+source "$(dirname "$0")/../../softroce/counted_calls.sh"
 
 # What a program does before and after differs by some hundred writes from run to run.
 few=200
 many=5200
 failed=0
 for metric in put_flush get fetch_and_op; do
-  count "$metric" $few >"$work/few"
-  count "$metric" $many >"$work/many"
+  count "$program" --metric "$metric" --iterations $few --runs 2 >"$work/few"
+  count "$program" --metric "$metric" --iterations $many --runs 2 >"$work/many"
   # Each run, and the one before them, is so many operations longer.
   awk -v metric=$metric -v more=$((3 * (many - few))) '
     NR == FNR { before[$1] = $2; next }
