@@ -135,11 +135,17 @@ class messenger {
   /// Returns true if the message has been sent; otherwise nothing has happened.
   [[nodiscard]] bool send_quickly(shm::line_pair& to, std::uint64_t context, int tag, const void* at,
                                   std::size_t bytes) noexcept;
-  enum class quick_result : std::uint8_t { done, not_yet, no };
+  enum class quick_result : std::uint8_t { done, done_and_tell, not_yet, no };
   /// `done`: the message was received, and `tag` and `bytes` are set. `not_yet`: none has arrived. `no`: this receive
   /// needs an operation.
   [[nodiscard]] quick_result receive_quickly(shm::line_pair& from, std::uint64_t context, int& tag, void* at,
                                              std::size_t& bytes) noexcept;
+  /// The same for 8 bytes where nothing is in the way, so that they need no call. `no` also where they would: nothing
+  /// has happened. After `done_and_tell`, `tell_sent` or `tell_received` must follow.
+  [[nodiscard]] quick_result send_word(shm::line_pair& to, std::uint64_t context, int tag, const void* at) noexcept;
+  [[nodiscard]] quick_result receive_word(shm::line_pair& from, std::uint64_t context, int& tag, void* at) noexcept;
+  void tell_sent(const shm::line_pair& to) noexcept;
+  void tell_received(const shm::line_pair& from) noexcept;
   /// Called when no rank receives on this team any more: drops its unexpected messages, and completes their sends.
   void forget_team(std::uint64_t team_id) noexcept;
   /// Called when the program receives no more, on any team: completes the sends to this rank that no receive has
@@ -167,6 +173,9 @@ class messenger {
   peer& find_peer(int rank);
 
   // Short messages within the node.
+  void fill_line(shm::line_pair& l, std::byte* room, std::uint64_t context, int tag, const void* at,
+                 std::size_t bytes) noexcept;
+  bool release_line(shm::line_pair& from, std::uint32_t freed) noexcept;
   bool put_line(shm::line_pair& l, std::uint64_t context, int tag, const void* at, std::size_t bytes) noexcept;
   void find_lines(peer& p) noexcept;
   void ring(const peer& p) noexcept;

@@ -65,6 +65,10 @@ class ring_writer {
     if (padding != 0) publish(padding, 0, 0);
     return memory_->lines[at_] + sizeof(message_header);
   }
+  /// As `reserve_line`, or null where the next line is to be cleared first: without a call.
+  [[nodiscard]] std::byte* cleared_line() noexcept {
+    return position_ + 1 < cleared_ ? memory_->lines[at_] + sizeof(message_header) : nullptr;
+  }
   /// As `reserve`, for a message of one line.
   [[nodiscard]] std::byte* reserve_line() noexcept {
     // If the line after this one has been cleared, there is room: see clear_stamp.
@@ -94,8 +98,8 @@ class ring_writer {
   std::uint32_t padding_before(std::uint32_t lines) const noexcept {
     return at_ + lines > ring_lines ? ring_lines - at_ : 0;
   }
-  message_header& header_at(std::uint64_t position) const noexcept {
-    return *reinterpret_cast<message_header*>(memory_->lines[position % ring_lines]);
+  message_header& header_of(std::uint32_t index) const noexcept {
+    return *reinterpret_cast<message_header*>(memory_->lines[index]);
   }
   bool room_for(std::uint32_t lines) noexcept {
     if (position_ + lines - credit_ < ring_lines) return true;  // one more line, for the next header
@@ -108,7 +112,12 @@ class ring_writer {
     if (next < cleared_) return;
     constexpr std::uint64_t at_once = 16;
     cleared_ = next + std::min(at_once, ring_lines - (next - credit_));
-    for (; next < cleared_; ++next) header_at(next).stamp.store(0, std::memory_order_relaxed);
+    auto index = at_ + static_cast<std::uint32_t>(next - position_);  // without a division for each line
+    if (index >= ring_lines) index -= ring_lines;
+    for (; next < cleared_; ++next) {
+      header_of(index).stamp.store(0, std::memory_order_relaxed);
+      if (++index == ring_lines) index = 0;
+    }
   }
   void publish(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
     clear_stamp(position_ + lines);
@@ -120,7 +129,7 @@ class ring_writer {
     return true;
   }
   void store_header(std::uint32_t lines, std::uint16_t kind, std::size_t payload_bytes) noexcept {
-    message_header& h = *reinterpret_cast<message_header*>(memory_->lines[at_]);
+    message_header& h = header_of(at_);
     h.lines = static_cast<std::uint16_t>(lines);
     h.kind = kind;
     h.stamp.store(static_cast<std::uint32_t>(payload_bytes + 1));
