@@ -25,7 +25,7 @@ using detail::coll::start_progress;
 
 detail::coll::team_state& state_of(detail::team_core& team) {
   if (team.collectives == nullptr)
-    team.collectives = std::make_shared<detail::coll::team_state>(*team.rt->collectives, team);
+    team.collectives = std::make_shared<detail::coll::team_state>(*team.rt->collectives, team, team.id);
   return *team.collectives;
 }
 

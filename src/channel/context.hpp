@@ -43,33 +43,32 @@ namespace rma::detail {
 
 /// Kinds of control messages.
 enum class message : std::uint16_t {
-  collect = fabric::first_kind,  ///< a piece of a small collective
-  notify,                        ///< raise a counter of a window
-  operation,                     ///< put, get, accumulate, ... run by the target's handler
-  reply,                         ///< data for the origin
-  acknowledge,                   ///< number of operations that are done
-  share,                         ///< do your half of a large copy
-  refusal,                       ///< an operation or a copy that could not be done
-  lock,                          ///< between a rank that wants a lock and the lock manager of its target
-  malformed_notice,              ///< reports a malformed message to its sender
-  fence,                         ///< how far a rank is with a fence
-  range,                         ///< a lock of bytes of a window
-  barrier,                       ///< a rank has arrived in a round of a barrier
-  barrier_word,                  ///< permission to report that by writing a word, and its recall
-  revoke,                        ///< revokes a team or window
-  dropped,                       ///< members have dropped a window or a team, or all have
-  eager,                         ///< point-to-point: an envelope with its data
-  announce,                      ///< an envelope whose data wait for a receive
-  rendezvous,                    ///< between the two sides of a rendezvous
-  request,                       ///< a receive's buffer for the data of an announced message
-  early_request,                 ///< a receive's buffer for a message that has not been announced
-  stream,                        ///< data of a rendezvous without RDMA
-  credit,                        ///< memory for unexpected messages has been released
-  bulk,                          ///< a transfer over the fabric's bulk channel
-  batch,                         ///< several operations for the target's handler, and the end of their epoch
-  collective_failed,             ///< a member's call was invalid, which the others cannot see
-  put_channel,                   ///< landing memory for puts of collectives: asked for, granted, free again
-  layout,                        ///< describes a layout that other messages name, or asks for it
+  notify = fabric::first_kind,  ///< raise a counter of a window
+  operation,                    ///< put, get, accumulate, ... run by the target's handler
+  reply,                        ///< data for the origin
+  acknowledge,                  ///< number of operations that are done
+  share,                        ///< do your half of a large copy
+  refusal,                      ///< an operation or a copy that could not be done
+  lock,                         ///< between a rank that wants a lock and the lock manager of its target
+  malformed_notice,             ///< reports a malformed message to its sender
+  fence,                        ///< how far a rank is with a fence
+  range,                        ///< a lock of bytes of a window
+  barrier,                      ///< a rank has arrived in a round of a barrier
+  barrier_word,                 ///< permission to report that by writing a word, and its recall
+  revoke,                       ///< revokes a team or window
+  dropped,                      ///< members have dropped a window or a team, or all have
+  eager,                        ///< point-to-point: an envelope with its data
+  announce,                     ///< an envelope whose data wait for a receive
+  rendezvous,                   ///< between the two sides of a rendezvous
+  request,                      ///< a receive's buffer for the data of an announced message
+  early_request,                ///< a receive's buffer for a message that has not been announced
+  stream,                       ///< data of a rendezvous without RDMA
+  credit,                       ///< memory for unexpected messages has been released
+  bulk,                         ///< a transfer over the fabric's bulk channel
+  batch,                        ///< several operations for the target's handler, and the end of their epoch
+  collective_failed,            ///< a member's call was invalid, which the others cannot see
+  put_channel,                  ///< landing memory for puts of collectives: asked for, granted, free again
+  layout,                       ///< describes a layout that other messages name, or asks for it
   count_
 };
 

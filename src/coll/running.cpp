@@ -95,7 +95,7 @@ void running::start(std::uint64_t turn) noexcept {
   RMA_ASSERT(team_ != nullptr && turn != 0);
   RMA_ASSERT(over() && open_ == 0 && !working && !posting_);
   turn_ = turn;
-  context_ = context_of(team_->team().id, turn);
+  context_ = context_of(team_->id(), turn);
   next_ = step_done_ = piece_ = 0;
   sends_used_ = receives_used_ = open_ = 0;
   result_ = status::done;

@@ -24,16 +24,17 @@ constexpr std::size_t failures_max = 64;
 
 }  // namespace
 
-team_state::team_state(machine& all, team_core& team) : all_(all), team_(team), reproducible_(all.reproducible()) {
-  if (team.memory_lines_of(team.rank) != nullptr) memory_ = std::make_unique<memory_collectives>(team);
+team_state::team_state(machine& all, team_core& team, std::uint64_t id)
+    : all_(all), team_(team), id_(id), reproducible_(all.reproducible()) {
+  if (id == team.id && team.memory_lines_of(team.rank) != nullptr) memory_ = std::make_unique<memory_collectives>(team);
   const std::lock_guard guard(all_.ctx().lock());
-  all_.add(team_.id, *this);
+  all_.add(id_, *this);
 }
 
 // Requests outlive the team: they keep the results of their collectives.
 team_state::~team_state() {
   const std::lock_guard guard(all_.ctx().lock());
-  all_.remove(team_.id);
+  all_.remove(id_);
   while (!active_.empty()) {
     running& r = active_.front();
     r.fail(status::window_freed);
@@ -160,7 +161,7 @@ plan& team_state::make(const collective_call& c, std::int32_t signature) {
     const auto unused = std::find_if(plans_.rbegin(), plans_.rend(), [](const auto& p) { return p->in_use == 0; });
     if (unused != plans_.rend()) plans_.erase(std::next(unused).base());
   }
-  if (nodes_.empty()) nodes_ = team_.nodes_of_members();
+  if (nodes_.empty() && c.schedule == nullptr) nodes_ = team_.nodes_of_members();
   auto made = std::make_unique<plan>(c, signature, team_.rank, team_.size, reproducible_, nodes_);
   if (c.schedule != nullptr) {
     made->use(*c.schedule);
@@ -234,7 +235,7 @@ void team_state::give_back(running& r) noexcept {
 
 void team_state::send_to_all(std::uint64_t turn, status why, const std::string& text, int other) noexcept {
   for (int r = 0; r < team_.size; ++r) {
-    if (r != team_.rank) all_.send_failure(team_.world_rank(r), team_.id, turn, why, text, other);
+    if (r != team_.rank) all_.send_failure(team_.world_rank(r), id_, turn, why, text, other);
   }
 }
 
@@ -264,7 +265,7 @@ void team_state::on_failure(std::uint64_t turn, status why, std::string text, in
   // The withdrawal of a message fails it at its other end, which must have heard of the reason by then.
   const failure known = failures_[turn];
   mark_failed(turn, known.why);
-  for (const int rank : at->pending_with()) all_.send_failure(rank, team_.id, turn, why, known.text, known.other);
+  for (const int rank : at->pending_with()) all_.send_failure(rank, id_, turn, why, known.text, known.other);
   at->fail(why);
 }
 

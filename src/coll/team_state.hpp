@@ -30,7 +30,9 @@ class team_puts;
 
 class team_state {
  public:
-  team_state(machine& all, team_core& team);
+  /// `id` names it among all: the team's own id for the collectives of its program, else that of others, which use no
+  /// memory of the node.
+  team_state(machine& all, team_core& team, std::uint64_t id);
   team_state(const team_state&) = delete;
   team_state& operator=(const team_state&) = delete;
   /// Ends pending collectives with window_freed.
@@ -38,6 +40,7 @@ class team_state {
 
   [[nodiscard]] team_core& team() noexcept { return team_; }
   [[nodiscard]] machine& all() noexcept { return all_; }
+  [[nodiscard]] std::uint64_t id() const noexcept { return id_; }
   /// True if a blocking call uses shared memory: the same at all members, whatever their layouts.
   [[nodiscard]] bool in_memory(const collective_call& call) const noexcept;
   /// True if operands are combined by one tree over the members, whatever the algorithm.
@@ -60,6 +63,8 @@ class team_state {
   running& start(const collective_call& call, const std::source_location& where) noexcept;
   /// A record for a persistent collective, which is not started; it is returned when it is not kept any more.
   [[nodiscard]] running& keep(const collective_call& call, const std::source_location& where);
+  /// The next collective that is started has this number: for a caller that counts them.
+  void number_next(std::uint64_t turn) noexcept { turns_ = turn - 1; }
   /// Starts a kept record, which must be complete and released.
   void start(running& kept) noexcept;
   /// Returns a record that is complete, when it is not read any more.
@@ -118,6 +123,7 @@ class team_state {
 
   machine& all_;
   team_core& team_;
+  std::uint64_t id_;
   std::uint64_t turns_ = 0;                     ///< number of collectives started
   std::atomic<std::uint64_t> memory_turn_ = 0;  ///< number of the last one in memory
   std::vector<std::unique_ptr<plan>> plans_;    ///< the most recently used one first

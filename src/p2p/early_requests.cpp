@@ -234,12 +234,13 @@ void messenger::on_early_request(void* self, int source, std::span<const std::by
     if (op.step == rendezvous_state::announced && !is_before(static_cast<std::uint16_t>(op.number), seen))
       crossed = &op;
   }
-  if (p.eager_count > p.eager_sent.size()) {
-    const envelope& oldest = p.eager_sent[p.eager_next];
+  if (p.eager_sent != nullptr && p.eager_count > p.eager_sent->size()) {
+    const envelope& oldest = (*p.eager_sent)[p.eager_next];
     if (!is_before(oldest.sequence, seen)) return me.tell(source, r.where.receive, 0, rendezvous_step::declined);
   }
-  for (std::size_t i = 0; i < std::min<std::size_t>(p.eager_count, p.eager_sent.size()); ++i) {
-    const envelope& e = p.eager_sent[i];
+  const std::size_t kept = p.eager_sent == nullptr ? 0 : std::min<std::size_t>(p.eager_count, p.eager_sent->size());
+  for (std::size_t i = 0; i < kept; ++i) {
+    const envelope& e = (*p.eager_sent)[i];
     const bool same = e.context == r.of.context && e.tag == r.of.tag && !is_before(e.sequence, seen);
     if (same && (crossed == nullptr || is_before(e.sequence, static_cast<std::uint16_t>(crossed->number))))
       return;  // void

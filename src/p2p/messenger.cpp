@@ -170,8 +170,9 @@ status messenger::try_eager(peer& p, send_operation& op) noexcept {
   report_step();
   ctx_.count(counter::eager_messages);
   if (p.asks) [[unlikely]] {
-    p.eager_sent[p.eager_next] = e;
-    p.eager_next = static_cast<std::uint16_t>((p.eager_next + 1U) % p.eager_sent.size());
+    if (p.eager_sent == nullptr) p.eager_sent = std::make_unique<std::array<envelope, 16>>();
+    (*p.eager_sent)[p.eager_next] = e;
+    p.eager_next = static_cast<std::uint16_t>((p.eager_next + 1U) % p.eager_sent->size());
     ++p.eager_count;
   }
   dequeue(p);

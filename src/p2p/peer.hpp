@@ -62,13 +62,14 @@ struct messenger::peer {
   rendezvous_kind kind = rendezvous_kind::stream;        ///< protocol for messages announced to it
   rendezvous_kind early_kind = rendezvous_kind::stream;  ///< protocol of requests before an announcement
   bool asks = false;                                     ///< receives send such requests
-  bool sends_long = true;                 ///< its last message to this rank was announced, or it has sent none
-  std::int64_t left_ns = 0;               ///< when it was found to have left the job
-  std::uint64_t left = 0, arrived = 0;    ///< message counters for a trace
-  bool has_requests = false;              ///< `requests_` has some of its receives
-  bool has_used = false;                  ///< `used_` has some of its receives
-  std::uint16_t eager_next = 0;           ///< next entry of `eager_sent`
-  std::array<envelope, 16> eager_sent{};  ///< the last eager envelopes, for requests that cross them
+  bool sends_long = true;               ///< its last message to this rank was announced, or it has sent none
+  std::int64_t left_ns = 0;             ///< when it was found to have left the job
+  std::uint64_t left = 0, arrived = 0;  ///< message counters for a trace
+  bool has_requests = false;            ///< `requests_` has some of its receives
+  bool has_used = false;                ///< `used_` has some of its receives
+  std::uint16_t eager_next = 0;         ///< next entry of `eager_sent`
+  /// The last eager envelopes, for requests that cross them; null while it sends no requests.
+  std::unique_ptr<std::array<envelope, 16>> eager_sent{};
   std::uint32_t eager_count = 0;
   std::unique_ptr<ring_out_state> ring_out{};
   std::unique_ptr<ring_sink> ring_in{};

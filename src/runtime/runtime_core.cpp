@@ -68,7 +68,6 @@ runtime_core::runtime_core(const Config& wanted)
       board(where.board.get()),
       around(where.around.get()),
       ctx(std::make_unique<context>(config, *boot, *where.node, *around, where.wide.get())),
-      mail(std::make_unique<mailbox>(*ctx)),
       barriers(std::make_unique<dissemination>(*ctx)),
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),

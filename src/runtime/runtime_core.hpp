@@ -18,7 +18,6 @@
 
 #include "channel/context.hpp"
 #include "channel/dissemination.hpp"
-#include "channel/mailbox.hpp"
 #include "core/settings.hpp"
 #include "core/trace.hpp"
 #include "fabric/place.hpp"
@@ -62,7 +61,6 @@ struct runtime_core {
   shm::board* board;
   platform* around;
   std::unique_ptr<context> ctx;
-  std::unique_ptr<mailbox> mail;
   std::unique_ptr<dissemination> barriers;
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;

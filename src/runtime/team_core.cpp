@@ -2,24 +2,14 @@
 #include "runtime/team_core.hpp"
 
 #include <algorithm>
-#include <cstring>
 
 #include "p2p/messenger.hpp"
-#include "xfer/kernels.hpp"
 
 namespace rma::detail {
 namespace {
 
-constexpr std::uint32_t tag_down = 1;
-constexpr std::uint32_t tag_up = 2;
-constexpr std::int64_t word_under_way_ns = 500'000'000;  ///< at most
 constexpr std::size_t nowhere = ~std::size_t{0};
 constexpr std::int32_t taken_meanwhile = -1000;  ///< below every status
-
-/// For an operator that is defined for the type.
-auto combiner(operation op, element type) noexcept {
-  return kernels_for_this_cpu().bulk[static_cast<std::size_t>(op)][static_cast<std::size_t>(type)];
-}
 
 }  // namespace
 
@@ -147,114 +137,6 @@ void team_core::ring_waiters() noexcept {
       rt->board->ring_waiters(static_cast<std::size_t>(places[static_cast<std::size_t>(i)]));
     }
   }
-}
-
-// Binomial tree: the children of v (relative to the root) are v + 2^k for 2^k above v's lowest set bit's power.
-// A member whose size is not its parent's forwards a message without data, so that the members below it end, with an
-// error.
-status team_core::broadcast(std::span<std::byte> data, int root) noexcept {
-  status s = lost_member();
-  if (s != status::done) return s;
-  const std::uint64_t turn = ++sequence;
-  const int v = (rank - root + size) % size;
-  int bit = 1;
-  while (bit < size && (v & bit) == 0) bit <<= 1;
-  if (v != 0) {
-    const int parent = world_rank(((v - bit) + root) % size);
-    s = rt->mail->receive({id, turn, tag_down, parent}, data, [this]() noexcept { return lost_member(); });
-    if (s == status::bad_size) data = {};
-    if (s != status::done && s != status::bad_size) return s;
-  }
-  for (int b = bit >> 1; b > 0; b >>= 1) {
-    if (v + b < size) rt->mail->send(world_rank((v + b + root) % size), id, turn, tag_down, data);
-  }
-  return s;
-}
-
-status team_core::reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept {
-  const std::uint64_t turn = ++sequence;
-  const std::size_t bytes = count * bytes_of(type);
-  std::vector<std::byte> other(bytes);
-  status all = status::done;  // or bad_size, of which all get to know
-  for (int bit = 1; bit < size; bit <<= 1) {
-    if ((rank & bit) != 0) {
-      const std::size_t sent = all == status::done ? bytes : 0;
-      rt->mail->send(world_rank(rank - bit), id, turn, tag_up, {static_cast<const std::byte*>(data), sent});
-      return all;
-    }
-    if (rank + bit >= size) continue;
-    const status s = rt->mail->receive({id, turn, tag_up, world_rank(rank + bit)}, other,
-                                       [this]() noexcept { return lost_member(); });
-    if (s == status::bad_size) all = s;
-    if (s != status::done && s != status::bad_size) return s;
-    if (all == status::done && count != 0) combiner(op, type)(data, other.data(), count);
-  }
-  return all;
-}
-
-// A member whose operator is none, or not defined for the type, takes part without data, so that the others end, with
-// bad_size.
-status team_core::allreduce(void* data, std::size_t count, element type, operation op) noexcept {
-  if (const status s = lost_member(); s != status::done) return s;
-  const bool fits = defined_for(op, type);
-  if (!fits) count = 0;
-  status s = size == 1 ? status::done : reduce_to_first(data, count, type, op);
-  if (s != status::done && s != status::bad_size) return s;
-  const std::size_t sent = s == status::done ? count * bytes_of(type) : 0;
-  const status delivered = size == 1 ? status::done : broadcast({static_cast<std::byte*>(data), sent}, 0);
-  if (s == status::done) s = delivered;
-  return fits || (s != status::done && s != status::bad_size) ? s : status::bad_type;
-}
-
-status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noexcept {
-  if (const status s = lost_member(); s != status::done) return s;
-  const std::uint64_t turn = ++sequence;
-  const std::size_t bytes = mine.size();
-  status fits = status::done;
-  if (rank != 0) {
-    rt->mail->send(world_rank(0), id, turn, tag_up, mine);
-  } else {
-    if (bytes != 0) std::memcpy(all, mine.data(), bytes);
-    for (int r = 1; r < size; ++r) {
-      const status s =
-          rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
-                            [this]() noexcept { return lost_member(); });
-      if (s == status::bad_size) fits = s;
-      if (s != status::done && s != status::bad_size) return s;
-    }
-  }
-  const status delivered = broadcast({all, fits == status::done ? bytes * static_cast<std::size_t>(size) : 0}, 0);
-  return fits != status::done ? fits : delivered;
-}
-
-// Member 0 sends the result to each other member. A member that learns of a death before it arrives waits on for a
-// while: the result may be under way, unless member 0 has noticed the death in another call.
-status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept {
-  const std::uint64_t turn = ++sequence;
-  const std::size_t bytes = mine.size();
-  const auto failed = [this]() noexcept { return lost_member(); };
-  status s = failed();
-  if (rank != 0) {
-    if (s != status::done) return s;  // and member 0 waits in vain
-    const mailbox::address word{id, turn, tag_down, world_rank(0)};
-    const std::span<std::byte> whole{all, bytes * static_cast<std::size_t>(size)};
-    rt->mail->send(world_rank(0), id, turn, tag_up, mine);
-    s = rt->mail->receive(word, whole, failed);
-    if (s == status::peer_failed) {
-      const auto gone = [&]() noexcept { return rt->ctx->gone(word.source) ? status::peer_failed : status::done; };
-      (void)rt->ctx->wait({.fails_if = gone, .deadline_ns = rt->ctx->after_ns(word_under_way_ns)});
-      if (const status late = rt->mail->try_receive(word, whole); late != status::not_yet) s = late;
-    }
-    return s != status::bad_size ? s : rt->ctx->wait({.fails_if = failed});
-  }
-  std::memcpy(all, mine.data(), bytes);
-  for (int r = 1; r < size && s == status::done; ++r) {
-    s = rt->mail->receive({id, turn, tag_up, world_rank(r)}, {all + static_cast<std::size_t>(r) * bytes, bytes},
-                          failed);
-  }
-  const std::size_t delivered = s == status::done ? bytes * static_cast<std::size_t>(size) : 0;
-  for (int r = 1; r < size; ++r) rt->mail->send(world_rank(r), id, turn, tag_down, {all, delivered});
-  return s;
 }
 
 status team_core::barrier() noexcept {

@@ -96,9 +96,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   /// Rings members whose program may wait for a store, not those that only serve others.
   void ring_waiters() noexcept;
 
-  // Small collectives; world-wide trees of messages.
-  status broadcast(std::span<std::byte> data, int root) noexcept;
-  status reduce_to_first(void* data, std::size_t count, element type, operation op) noexcept;
+  // Collectives that make teams and windows, see setup.cpp.
   status allreduce(void* data, std::size_t count, element type, operation op) noexcept;
   status allgather(std::span<const std::byte> mine, std::byte* all) noexcept;
   /// An allgather with the same outcome on all survivors, unless member 0 dies during it.
@@ -141,6 +139,9 @@ struct team_core : std::enable_shared_from_this<team_core> {
   void drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const;
 
  private:
+  /// The two sides of allgather_alike, at member 0 and elsewhere.
+  status answer_all(std::uint64_t turn, std::span<const std::byte> mine, std::span<std::byte> answer) noexcept;
+  status await_answer(std::uint64_t turn, std::span<const std::byte> mine, std::span<std::byte> answer) noexcept;
   placement allocate_from(std::size_t from, std::size_t bytes, std::size_t mine, std::size_t needed,
                           std::size_t alignment) noexcept;
 };

@@ -27,6 +27,15 @@ bool writes_before_messages(const window_core& w, int target) noexcept {
   return w.ctx->network_of(w.world_rank(target)).caps().messages_after_writes;
 }
 
+/// The id of the barriers and counts of the window's fences, which blocking calls do not use.
+std::uint64_t id_of_collectives(const window_core& w) noexcept {
+  constexpr std::uint64_t fence_collectives = 0x66656e6365;
+  return w.barrier_id ^ fence_collectives;
+}
+
+/// The rank so far below this one, in the circle of the window's ranks.
+int below(const window_core& w, int distance) noexcept { return (w.team->rank + w.size() - distance) % w.size(); }
+
 /// True if a complete write is in the target's memory, on any node.
 bool completion_is_placement(const window_core& w) noexcept {
   const fabric::network* const wide = w.ctx->wide();
@@ -153,17 +162,15 @@ status fence_run::conclude(window_core& w, status s) noexcept {
 }
 
 void fence_run::enter(window_core& w) noexcept {
-  constexpr std::uint64_t fence_collectives = 0x66656e6365;
-  const std::uint64_t id = w.barrier_id ^ fence_collectives;
   switch (phase_) {
     case fence_phase::finish: enter_finish(w); break;
     case fence_phase::complete: enter_complete(w); break;
     case fence_phase::count:
       enter_count(w);
-      rounds_.begin_reduce_scatter(*w.team, id, number_, w.fences.counts);
+      w.fences.counts->start(number_);
       break;
     case fence_phase::issue: enter_issue(w); break;
-    case fence_phase::barrier: rounds_.begin_barrier(*w.team, w.fences.barrier.in(*w.team->rt->barriers, id)); break;
+    case fence_phase::barrier: begin_barrier(w); break;
     case fence_phase::flags: enter_flags(w); break;
     default: break;
   }
@@ -176,18 +183,34 @@ status fence_run::step(window_core& w) noexcept {
     case fence_phase::issue: return announce(w);
     case fence_phase::complete: return complete_dirty(w);
     case fence_phase::count:
-      if (rounds_.advance(*w.team) == status::not_yet) return status::not_yet;
-      RMA_ASSERT(!w.fences.counts.empty());
-      expected_ = w.fences.counts[0];
+      if (const status s = w.fences.counts->state(); s != status::done) return s;
+      expected_ = w.fences.counts->values()[0];
       if (w.fence != fence_kind::def && w.fences.no_put_promised && expected_ != 0) broken_ = true;
       return status::done;
     case fence_phase::arrive:
       if (!arrived(w)) return status::not_yet;
       return among_neighbors_ ? complete_dirty(w) : status::done;  // operations sent with the finish messages
-    case fence_phase::barrier: return rounds_.advance(*w.team);
+    case fence_phase::barrier: return advance_barrier(w);
     case fence_phase::flags: return opened(w) ? status::done : status::not_yet;
     default: return status::done;
   }
+}
+
+void fence_run::begin_barrier(window_core& w) noexcept {
+  barrier_ = &w.fences.barrier.in(*w.team->rt->barriers, id_of_collectives(w));
+  ++barrier_->turn;
+  round_ = 0;
+  round_sent_ = false;
+}
+
+status fence_run::advance_barrier(window_core& w) noexcept {
+  for (; 1 << round_ < w.size(); ++round_) {
+    const int to = w.world_rank((w.team->rank + (1 << round_)) % w.size());
+    if (!std::exchange(round_sent_, true)) w.team->rt->barriers->tell(*barrier_, round_, to);
+    if (!dissemination::heard(*barrier_, round_)) return status::not_yet;
+    round_sent_ = false;
+  }
+  return status::done;
 }
 
 void fence_run::say_finished(window_core& w, int target) noexcept {
@@ -277,9 +300,11 @@ void fence_run::enter_count(window_core& w) noexcept {
   RMA_ASSERT(!among_neighbors_ && due_.empty());
   fence_state& f = w.fences;
   const auto size = static_cast<std::size_t>(w.size());
-  f.counts.assign(size, 0);
+  if (f.counts == nullptr) f.counts = std::make_unique<reduce_scatter>(*w.team, id_of_collectives(w));
+  const std::span<std::uint32_t> counts = f.counts->values();
+  std::ranges::fill(counts, 0U);
   const auto count_for = [&](int target) -> std::uint32_t& {
-    return f.counts[(static_cast<std::size_t>(target) + size - static_cast<std::size_t>(w.team->rank)) % size];
+    return counts[(static_cast<std::size_t>(target) + size - static_cast<std::size_t>(w.team->rank)) % size];
   };
   for (const int target : std::exchange(f.channels, {})) {
     target_state& state = w.state_of(target);
@@ -341,14 +366,15 @@ status fence_run::failed(window_core& w) noexcept {
       (void)all_heard(w, &target_news::neighbor_opened, f.neighbor_targets, number_, missing);
   } else {
     if (const status s = w.team->lost_member(); s != status::done) return s;
-    if (phase_ == fence_phase::count || phase_ == fence_phase::barrier) missing = w.world_rank(rounds_.from(*w.team));
+    if (phase_ == fence_phase::barrier) missing = w.world_rank(below(w, 1 << round_));
   }
   if (missing < 0 || !w.ctx->gone(missing)) return status::done;
   w.ctx->set_last_failed(missing);
   return status::peer_failed;
 }
 
-void fence_run::give_up(window_core& w, status) noexcept {
+void fence_run::give_up(window_core& w, status why) noexcept {
+  if (phase_ == fence_phase::count) w.fences.counts->give_up(why);
   if (!apart_) return;
   set_access(w, before_);
   w.allow_locks(before_ == access_epoch::none);

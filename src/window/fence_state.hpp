@@ -9,11 +9,13 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
 #include "channel/dissemination.hpp"
 #include "rma/detail/word.hpp"
+#include "runtime/reduce_scatter.hpp"
 
 namespace rma::detail {
 
@@ -38,7 +40,7 @@ struct fence_state {
   fence_counts opened{};
   dissemination::barrier_handle barrier{};              ///< state of its barriers
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
-  std::vector<std::uint32_t> counts{};                  ///< buffer for the reduce-scatter of counts
+  std::unique_ptr<reduce_scatter> counts{};             ///< of the announced puts; null before the first
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
 
   // Fences among neighbors. The neighbors are set once.

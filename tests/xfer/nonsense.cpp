@@ -50,18 +50,18 @@ std::vector<std::byte> operation_without_its_pieces() {
 
 unsigned send_nonsense(rma::Runtime& rt, int to) {
   const std::vector<std::byte> some(7, std::byte{0xa5});
-  const std::vector<std::byte> many(64, std::byte{0xff});  // a piece of a message of 2^64 bytes, among others
+  const std::vector<std::byte> round(16, std::byte{0xff});  // one that no barrier has
   unsigned sent = 0;
   for (const std::uint16_t kind : {std::uint16_t{1000}, std::uint16_t{0xffff}}) {
     send(rt, to, kind, some);
     ++sent;
   }
-  for (const message kind : {message::collect, message::notify, message::operation, message::reply,
-                             message::acknowledge, message::share, message::barrier}) {
+  for (const message kind :
+       {message::notify, message::operation, message::reply, message::acknowledge, message::share, message::barrier}) {
     send(rt, to, static_cast<std::uint16_t>(kind), some);
     ++sent;
   }
-  send(rt, to, static_cast<std::uint16_t>(message::collect), many);
+  send(rt, to, static_cast<std::uint16_t>(message::barrier), round);
   send(rt, to, static_cast<std::uint16_t>(message::operation), operation_without_its_pieces());
   return sent + 2;
 }
