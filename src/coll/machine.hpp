@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -77,10 +76,6 @@ class machine {
                     int other) noexcept;
 
  private:
-  using work_list =
-      boost::intrusive::list<running,
-                             boost::intrusive::member_hook<running, decltype(running::in_work), &running::in_work>,
-                             boost::intrusive::constant_time_size<false>>;
   static unsigned on_duty(void* self) noexcept;
   static void before_sleep(void* self) noexcept;
   static void on_failure(void* self, int source, std::span<const std::byte> payload) noexcept;
@@ -99,7 +94,7 @@ class machine {
   static constexpr std::size_t early_max = 64;
   static void take(team_state& t, failure&& f) noexcept;
   std::vector<failure> early_;  ///< failures on teams that this member does not know yet
-  work_list work_;
+  running_list<&running::in_work> work_;
   put_channels puts_;
   std::uint32_t replaced_noted_ = 0;  ///< a bit for each call
   fabric::memory_costs memory_costs_;

@@ -21,7 +21,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/intrusive/list.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -148,17 +147,14 @@ class team_puts {
 
  private:
   friend class put_channels;
-  using running_list =
-      boost::intrusive::list<running,
-                             boost::intrusive::member_hook<running, decltype(running::in_lane), &running::in_lane>,
-                             boost::intrusive::constant_time_size<false>>;
+  using lane_list = running_list<&running::in_lane>;
   put_channel& channel(int member);
 
   put_channels& all_;
   team_state& state_;
   team_core& team_;
   std::vector<std::unique_ptr<put_channel>> channels_;  ///< by member; null where nothing was sent
-  std::array<running_list, put_lanes> lanes_;           ///< the first one runs, the others wait
+  std::array<lane_list, put_lanes> lanes_;              ///< the first one runs, the others wait
 };
 
 /// The state that all teams share: immediates, notices, landing memory.

@@ -35,6 +35,8 @@ class team_state;
 
 class running final : public awaited {
  public:
+  using hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>>;
+
   explicit running(plan& of) : plan_(of), sends_(new sent[of.sends_max]), receives_(new received[of.receives_max]) {}
   running(const running&) = delete;
   running& operator=(const running&) = delete;
@@ -88,9 +90,9 @@ class running final : public awaited {
   /// Waits, before `why`, for the message with the place of another member's call. Without the lock.
   void wait_for_place() const noexcept;
 
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_team;
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_work;
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::normal_link>> in_lane;
+  hook in_team;
+  hook in_work;
+  hook in_lane;
   bool working = false;  ///< it is in the list of runs with local work
   bool laned = false;    ///< it is in a lane of the team's put channels
 
@@ -174,5 +176,9 @@ class running final : public awaited {
   std::unique_ptr<std::byte[]> memory_;  ///< scratch memory, and packed layouts
   std::size_t memory_bytes_ = 0;
 };
+
+template <running::hook running::*Hook>
+using running_list = boost::intrusive::list<running, boost::intrusive::member_hook<running, running::hook, Hook>,
+                                            boost::intrusive::constant_time_size<false>>;
 
 }  // namespace rma::detail::coll

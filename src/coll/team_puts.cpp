@@ -81,7 +81,7 @@ void team_puts::withdraw(message_operation& op, status why) noexcept {
 }
 
 bool team_puts::enter(running& r) noexcept {
-  running_list& lane = lanes_[lane_of(r.turn())];
+  lane_list& lane = lanes_[lane_of(r.turn())];
   const bool free = lane.empty();
   lane.push_back(r);
   r.laned = true;
@@ -91,7 +91,7 @@ bool team_puts::enter(running& r) noexcept {
 // The next one begins with the next round of progress: many that are complete at once would nest here.
 void team_puts::remove(running& r) noexcept {
   if (!std::exchange(r.laned, false)) return;
-  running_list& lane = lanes_[lane_of(r.turn())];
+  lane_list& lane = lanes_[lane_of(r.turn())];
   const bool ran = &lane.front() == &r;
   lane.erase(lane.iterator_to(r));
   if (ran && !lane.empty()) state_.all().add_work(lane.front());

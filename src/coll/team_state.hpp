@@ -5,7 +5,6 @@
 
 #include <array>
 #include <atomic>
-#include <boost/intrusive/list.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -88,10 +87,6 @@ class team_state {
   void look_for_mismatches() noexcept;
 
  private:
-  using running_list =
-      boost::intrusive::list<running,
-                             boost::intrusive::member_hook<running, decltype(running::in_team), &running::in_team>,
-                             boost::intrusive::constant_time_size<false>>;
   struct failure {
     status why = status::done;
     std::string text;
@@ -134,7 +129,7 @@ class team_state {
   std::atomic<bool> told_ = false;              ///< the collective in memory has failed at another member
   std::vector<int> nodes_;                      ///< see nodes_of_members(); found when the first plan is made
   bool reproducible_;
-  running_list active_;
+  running_list<&running::in_team> active_;
   std::array<call_record, records_max> records_{};
   std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes
   std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may arrive before its failure

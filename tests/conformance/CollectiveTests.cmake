@@ -79,6 +79,9 @@ rma_add_program_test(NAME conformance.coll.memory.release-gather TARGET conforma
   ENV RMA_COLL_REDUCE=release-gather RMA_COLL_BROADCAST=release-gather RMA_COLL_GATHER=release-gather
     RMA_COLL_SCATTER=release-gather
   ARGS --effort 2 --case ^collective ${passed} LABELS not-tsan TIMEOUT 120)
+rma_add_program_test(NAME conformance.coll.memory.blocks.long TARGET conformance RANKS 2 3 4 5 8
+  ENV ${blocks_flat} RMA_COLL_GATHER=release-gather RMA_COLL_SCATTER=release-gather
+  ARGS --case ^collective ${passed} LABELS long TIMEOUT 600)
 # A tree of two levels, by blocks of ranks, and by cores on a machine of two sockets that there need not be. There the
 # ranks of a socket follow each other, or not.
 set(trees RMA_COLL_ALLREDUCE=tree RMA_COLL_REDUCE=tree RMA_COLL_BROADCAST=tree)
