@@ -10,7 +10,9 @@
 
 #include "boot/descriptors.hpp"
 #include "boot/process_sets.hpp"
+#include "coll/machine.hpp"
 #include "core/uncaught_mistakes.hpp"
+#include "fabric/memory_costs.hpp"
 #include "p2p/messenger.hpp"
 #include "runtime/runtime_core.hpp"
 #include "runtime/team_core.hpp"
