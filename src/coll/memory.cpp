@@ -25,6 +25,9 @@ constexpr std::uint64_t numbers_apart_max = std::uint64_t{1} << 18;
 constexpr std::uint64_t digest_mask = (std::uint64_t{1} << digest_bits) - 1;
 constexpr unsigned number_shift = turn_bits + digest_bits;
 
+/// In the digest of a call by messages, in the place of its length.
+constexpr std::size_t bytes_by_messages = ~std::size_t{0};
+
 std::uint64_t digest_of(std::int32_t signature, std::size_t bytes) noexcept {
   const std::uint64_t x =
       (static_cast<std::uint64_t>(static_cast<std::uint32_t>(signature)) << 32 ^ bytes) * 0x9e3779b97f4a7c15ULL;
@@ -69,14 +72,18 @@ void memory_collectives::show() noexcept {
   team_.ring_waiters();
 }
 
-// This reaches no turn of that collective: its turns begin with 1.
-void memory_collectives::show_number(std::uint64_t number) noexcept {
-  static_assert(2 * numbers_per_update <= numbers_apart_max);
+// The flag shows the last turn of that collective, which none in memory has.
+void memory_collectives::pass(std::uint64_t number, std::int32_t signature) noexcept {
   RMA_ASSERT(number > turn_ >> turn_bits);
   number_ = number;
-  turn_ = number << turn_bits;
-  call_ = 0;
-  show();
+  turn_ = number << turn_bits | ((std::uint64_t{1} << turn_bits) - 1);
+  call_ = digest_of(signature & 0x7fffffff, bytes_by_messages);
+  lines_[static_cast<std::size_t>(team_.rank)]->turn.store(turn_ << digest_bits | call_);
+}
+
+void memory_collectives::wake_members() noexcept {
+  full_fence();
+  team_.ring_waiters();
 }
 
 void memory_collectives::publish() noexcept {
@@ -110,17 +117,17 @@ status memory_collectives::wait_for(int member, std::uint64_t turn) noexcept {
   if (seen >> number_shift == turn_ << digest_bits >> number_shift) {
     if ((seen & digest_mask) == call_) [[likely]]
       return status::done;
-    return compare_calls(member);
+    return compare_calls(member, seen);
   }
   // The member is in another collective: it has left this one, or failed in it, or has not reached it yet.
-  if (theirs.failures.load() == 0) return compare_calls(member);
+  if (theirs.failures.load() == 0) return compare_calls(member, seen);
   for (const word64& each : theirs.failed) {
     const std::uint64_t failure = each.load();
     if (failure >> 8 != number_) continue;
     failed_at_ = member;
     return static_cast<status>(static_cast<std::int8_t>(failure & 0xff));
   }
-  return compare_calls(member);
+  return compare_calls(member, seen);
 }
 
 const memory_lines::call& memory_collectives::call_of(int member) const noexcept {
@@ -128,15 +135,16 @@ const memory_lines::call& memory_collectives::call_of(int member) const noexcept
   return lines.calls[number_ % std::size(lines.calls)];
 }
 
-status memory_collectives::compare_calls(int member) noexcept {
+status memory_collectives::compare_calls(int member, std::uint64_t seen) noexcept {
   const std::uint64_t mine = call_of(team_.rank).which.load();
   const std::uint64_t theirs = call_of(member).which.load();
   if (theirs >> 32 != mine >> 32) {
-    // It has not reached this one, or is far ahead; else its call of this number has gone by messages.
+    // It has not reached this one, or is far ahead; else its call of this number goes by messages.
     const bool is_later = static_cast<std::int32_t>((theirs >> 32) - (mine >> 32)) > 0;
-    if (is_later || seen_at_ >> turn_bits <= number_) return status::done;
+    if (is_later || seen_at_ >> turn_bits < number_) return status::done;
     other_ = member;
-    return status::bad_argument;
+    const std::uint64_t alike = digest_of(static_cast<std::int32_t>(mine & 0x7fffffff), bytes_by_messages);
+    return seen_at_ >> turn_bits == number_ && (seen & digest_mask) == alike ? status::bad_size : status::bad_argument;
   }
   if (theirs == mine && call_of(member).bytes.load() == call_of(team_.rank).bytes.load()) return status::done;
   other_ = member;

@@ -76,11 +76,11 @@ class memory_collectives {
   /// Why it was that one. `set`: the name that the setting gives, empty for auto.
   [[nodiscard]] std::string reason(const collective_call& call, std::string_view set) const;
 
-  /// Flags have no room for the whole number: without an update from time to time, the flag of a member whose
-  /// collectives go by messages would compare as later than others' turns after half a million of them.
-  static bool needs_number(std::uint64_t number) noexcept { return number % numbers_per_update == 0; }
-  /// Called when a collective whose number needs it begins, by messages.
-  void show_number(std::uint64_t number) noexcept;
+  /// Called when a collective begins by messages: a member that is in one of this number in memory, or still in an
+  /// earlier one, sees that its own call differs. It is not woken: that costs a fence.
+  void pass(std::uint64_t number, std::int32_t signature) noexcept;
+  /// Wakes the members that wait for this one. Called while its collective by messages does not end.
+  void wake_members() noexcept;
   /// Records that this collective has failed here, or was rejected: members that wait for this one must not take its
   /// next flag for that of this collective.
   void mark_failed(std::uint64_t number, status why) noexcept;
@@ -96,7 +96,6 @@ class memory_collectives {
   [[nodiscard]] std::int32_t signature_at(int member, std::uint64_t number) const noexcept;
 
  private:
-  static constexpr std::uint64_t numbers_per_update = std::uint64_t{1} << 16;
   /// Forms of a call, or of a chunk of it; see the top of this file.
   enum class form_kind : std::uint8_t { flat, direct, tree, window, release_gather };
   status broadcast(const collective_call& c, way how) noexcept;
@@ -157,7 +156,8 @@ class memory_collectives {
   /// The member's record of its call for this collective, if it has not been overwritten.
   [[nodiscard]] const memory_lines::call& call_of(int member) const noexcept;
   /// Returns bad_size or bad_argument if the member's call differs from this one's.
-  status compare_calls(int member) noexcept;
+  /// `seen`: the member's flag.
+  status compare_calls(int member, std::uint64_t seen) noexcept;
   status wait_for_all(std::uint64_t turn) noexcept;
   [[nodiscard]] std::byte* slot(int member) noexcept {
     memory_lines& lines = *lines_[static_cast<std::size_t>(member)];

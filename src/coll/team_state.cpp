@@ -144,6 +144,7 @@ status team_state::fail_in_memory(const collective_call& c, std::uint64_t number
 
 // Does not check all of many: a wrong one keeps the others waiting, and will be checked later.
 void team_state::look_for_mismatches() noexcept {
+  if (memory_ != nullptr && !active_.empty()) memory_->wake_members();
   unsigned looks_left = 8;
   for (auto at = active_.begin(); at != active_.end() && looks_left > 0; --looks_left) {
     running& r = *at++;
@@ -202,8 +203,7 @@ void team_state::start(running& r) noexcept {
   RMA_ASSERT(all_.ctx().is_guarded());
   RMA_ASSERT(r.over() && r.of().in_use != 0);
   ++turns_;
-  if (memory_collectives::needs_number(turns_) && memory_ != nullptr) [[unlikely]]
-    memory_->show_number(turns_);
+  if (memory_ != nullptr) memory_->pass(turns_, r.signature());
   record(r.signature(), turns_, r.where());
   active_.push_back(r);
   r.set_awaited(true);

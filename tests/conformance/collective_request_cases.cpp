@@ -265,7 +265,8 @@ void mismatched_blocks(context& ctx) {
 }
 
 // Goal: a member that has been in another call, by messages, and has left it, is not taken for one that has given its
-// block in memory. Break: leave out the look at is_later in compare_calls (src/coll/memory.cpp).
+// block in memory, whether its next call goes by memory or by messages. Break: leave out the look at is_later in
+// compare_calls (src/coll/memory.cpp), or the call of pass in team_state::start.
 void left_before(context& ctx) {
   if (ctx.size() < 2) context::skip("needs two ranks");
   rma::Team team = ctx.world().split(0, ctx.rank());
