@@ -141,17 +141,16 @@ std::vector<std::string> Runtime::fabrics() const {
       const fabric::transfer_costs& costs = measured != nullptr ? *measured : c.costs;
       lines.back() += fmt::format(
           "; expects of a write {} ns, of a piece {}, of a byte {:.2f}, of a message {}, of a byte in it {:.2f}, of a "
-          "list's "
-          "entry {} ({})",
+          "list's entry {} ({}); collectives use {} figures",
           costs.write_ns, costs.piece_ns, costs.byte_ns, costs.message_ns, costs.message_byte_ns, costs.list_entry_ns,
-          measured != nullptr ? "RMA_TUNING" : "built in");
+          measured != nullptr ? "RMA_TUNING" : "built in",
+          core_->collectives->network_is_measured() ? "rank 0's" : "built-in");
     } else if (core_->where.wide == nullptr) {
       const detail::coll::machine& collectives = *core_->collectives;
       const fabric::memory_costs& costs = collectives.costs_in_memory();
       lines.back() += fmt::format(
           "; expects of a message {:.0f} ns, of a further one {:.0f}, of a byte in it {:.3f}, of a long one {:.0f}, of "
-          "a "
-          "byte in it {:.3f}, of a byte that is combined {:.3f} ({})",
+          "a byte in it {:.3f}, of a byte that is combined {:.3f} ({})",
           costs.latency_ns, costs.message_ns, costs.byte_ns, costs.rendezvous_ns, costs.long_byte_ns,
           costs.combined_byte_ns, collectives.memory_is_measured() ? "RMA_TUNING" : "built in");
     }

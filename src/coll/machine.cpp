@@ -70,8 +70,8 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
   ctx_.add_before_sleep(&machine::before_sleep, this);
 }
 
-// All members must make the same choice. So costs between nodes depend on the kind of network only, since each node may
-// have measured others; those in memory are measured where all ranks read the same file. A put within a node is a copy
+// All members must make the same choice. So costs between nodes are what rank 0 has measured, since each node may have
+// measured others; those in memory are measured where all ranks read the same file. A put within a node is a copy
 // by the kernel. A rendezvous takes a message there and one back before the data, and a message at their end.
 machine_costs machine::costs(bool one_node) const noexcept {
   const fabric::network& network = ctx_.wide() != nullptr ? *ctx_.wide() : ctx_.node();
@@ -81,7 +81,7 @@ machine_costs machine::costs(bool one_node) const noexcept {
     return {m.latency_ns,   m.message_ns, m.byte_ns,        m.combined_byte_ns, eager,        m.rendezvous_ns,
             m.long_byte_ns, m.byte_ns,    4 * m.latency_ns, 10 * m.message_ns,  3 * m.byte_ns};
   }
-  const fabric::transfer_costs& costs = network.caps().costs;
+  const fabric::transfer_costs& costs = network_costs_ ? *network_costs_ : network.caps().costs;
   const double latency_ns = static_cast<double>(costs.message_ns) * 0.4;
   const double message_ns = std::max(0.6 * static_cast<double>(costs.piece_ns), latency_ns / 22);
   return {latency_ns,

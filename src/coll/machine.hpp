@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 #include "coll/memory.hpp"
 #include "coll/put_channels.hpp"
 #include "coll/running.hpp"
+#include "fabric/fabric.hpp"
 #include "fabric/memory_costs.hpp"
 #include "p2p/messenger.hpp"
 
@@ -56,6 +58,9 @@ class machine {
     memory_costs_ = measured;
     memory_is_measured_ = true;
   }
+  /// The same, between nodes.
+  void use_costs(const fabric::transfer_costs& measured) noexcept { network_costs_ = measured; }
+  [[nodiscard]] bool network_is_measured() const noexcept { return network_costs_.has_value(); }
   [[nodiscard]] bool memory_is_measured() const noexcept { return memory_is_measured_; }
 
   // ---- the caller holds the progress lock ---------------------------------------------------------------------------
@@ -98,6 +103,7 @@ class machine {
   put_channels puts_;
   std::uint32_t replaced_noted_ = 0;  ///< a bit for each call
   fabric::memory_costs memory_costs_;
+  std::optional<fabric::transfer_costs> network_costs_{};
   bool memory_is_measured_ = false;
   bool reproducible_ = false;
   start_progress progress_of_start_ = start_progress::none;  ///< none for `thread`, too: a progress thread exists

@@ -118,8 +118,7 @@ constexpr definition table[] = {
      1, UINT32_MAX},
     {"RMA_TUNING", "", form::text, "a file that rma-tune has written; empty: built-in figures",
      "what transfers between nodes, or messages in memory, cost on this machine, for the choice among schemes and "
-     "among "
-     "algorithms of collectives in memory"},
+     "among algorithms of collectives (between nodes by rank 0's figures)"},
     {"RMA_ACCUMULATE", "auto", form::words, "auto|element|striped|striped:unbiased|handler|direct|lock-get-modify-put",
      "what makes atomic operations atomic, where the window's hints do not say: locked instructions, a lock for each "
      "stripe (unbiased: also for single elements before anybody has updated in bulk), the target's handler, the "

@@ -21,6 +21,7 @@
 #include "fabric/sim/sim_platform.hpp"
 #include "fabric/survey.hpp"
 #include "fabric/tcp/tcp_fabric.hpp"
+#include "fabric/tuning.hpp"
 #include "fabric/ucx/open.hpp"
 #include "fabric/verbs/open.hpp"
 
@@ -237,10 +238,13 @@ job_context find_place(const settings& s) {
   if (device != nullptr) mine.device = device->has();
   mine.has.ucx = lacks_ucx(s);
   mine.has.tcp = lacks_tcp(s);
+  if (at.boot->rank() == 0 && !s.text(knob::tuning).empty())
+    mine.costs = costs_for_all(tuning_text(s.text(knob::tuning)).value_or(""), s.text(knob::device));
   surveyed job = survey(*at.boot, mine);
   const shm::node_load load = load_of(s, job);
   at.wide = start_wide(s, *at.boot, job, *at.directory, std::move(device));
   at.nodes = std::move(job.nodes);
+  if (at.wide != nullptr) at.costs = find_costs(job.costs, section_for_all(at.wide->caps().name));
   const std::size_t me = position(job.members, at.boot->rank());
   at.board = std::make_unique<shm::board>(*at.boot, s, std::move(job.members), me);
   at.around = std::make_unique<shm::node_platform>(*at.board, load);

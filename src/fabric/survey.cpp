@@ -53,7 +53,7 @@ void note(obstacles& first, int rank, const obstacles& its) {
   take(first.tcp, its.tcp);
 }
 
-/// Rank 0 tells everybody the number of each rank's node, that of its machine, what all devices have, what no
+/// Rank 0 publishes the number of each rank's node, that of its machine, what all devices have, what no
 /// rank may use, and what there is of each machine; a line each.
 std::string gather(boot::client& boot) {
   std::vector<std::string> nodes;
@@ -104,12 +104,16 @@ surveyed survey(boot::client& boot, const introduced& mine) {
     raise_job_ended(boot, s);
   std::string text;
   if (boot.rank() == 0) {
-    text = gather(boot);
+    std::string costs = mine.costs;
+    std::ranges::replace(costs, '\n', '\t');
+    text = costs + '\n' + gather(boot);
     if (const status s = boot.put("nodes", text); !ok(s)) raise_job_ended(boot, s);
   } else if (const status s = boot.get("nodes", text); !ok(s)) {
     raise_job_ended(boot, s);
   }
   surveyed found;
+  found.costs = take_line(text);
+  std::ranges::replace(found.costs, '\t', '\n');
   const auto me = static_cast<std::size_t>(boot.rank());
   const std::vector<std::size_t> node_of = numbers(take_line(text));
   found.nodes = node_map(boot.size(), [&](int r) { return static_cast<int>(node_of.at(static_cast<std::size_t>(r))); });

@@ -27,6 +27,7 @@ struct surveyed {
   obstacles none;             ///< for all ranks
   verbs::abilities devices;   ///< what all of them have, where each rank has one
   shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
+  std::string costs{};        ///< as rank 0 has introduced them
 };
 
 /// One rank says this of itself.
@@ -36,6 +37,7 @@ struct introduced {
   std::string cores;    ///< of these, the ones it may use
   obstacles has;
   verbs::abilities device;
+  std::string costs{};  ///< of rank 0: what it has measured of networks, see tuning.hpp
 };
 
 /// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.

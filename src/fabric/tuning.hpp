@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -107,6 +108,9 @@ std::optional<Costs> find_costs(const std::string& text, const std::string& sect
   return costs;
 }
 
+/// The section of a fabric in what rank 0 publishes for all ranks: costs that must be alike on all of them.
+inline std::string section_for_all(std::string_view fabric) { return "[" + std::string(fabric) + "]"; }
+
 /// The text with that section in the place of an older one.
 template <class Costs = transfer_costs>
 std::string with_costs(const std::string& text, const std::string& section, const Costs& costs) {
@@ -124,6 +128,23 @@ std::string with_costs(const std::string& text, const std::string& section, cons
     made += std::string(each.name) + " = " + value.str() + "\n";
   }
   return made;
+}
+
+/// What the file says of this machine's networks, in sections for all ranks.
+inline std::string costs_for_all(const std::string& file_text, std::string_view device) {
+  std::string made;
+  for (const std::string_view fabric : {"verbs", "ucx", "tcp"}) {
+    if (const auto costs = find_costs(file_text, section_of(fabric, device)))
+      made = with_costs(made, section_for_all(fabric), *costs);
+  }
+  return made;
+}
+
+/// The file's text; nothing if it cannot be read.
+inline std::optional<std::string> tuning_text(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return {};
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace rma::fabric

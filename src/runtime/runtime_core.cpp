@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "channel/call_scope.hpp"
@@ -35,22 +33,22 @@ template <class Costs>
 std::optional<Costs> measured_costs(const context& ctx, std::string_view fabric, std::string_view device) {
   const std::string& path = ctx.config().text(knob::tuning);
   if (path.empty()) return {};
-  std::ifstream file(path);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const auto text = fabric::tuning_text(path);
   const std::string section = fabric::section_of(fabric, device);
-  const auto costs = fabric::find_costs<Costs>(text, section);
+  const auto costs = fabric::find_costs<Costs>(text.value_or(""), section);
   if (costs || ctx.rank() != 0) return costs;
   fmt::print(stderr, "rma: RMA_TUNING={}: {} {}; built-in figures are used (rma-tune measures)\n", path,
-             file ? "it has no whole section" : "it cannot be read for section", section);
+             text ? "it has no whole section" : "it cannot be read for section", section);
   return {};
 }
 
-/// Between nodes, or in memory where all ranks are on one node.
-void use_tuning(context& ctx, coll::machine& collectives) {
+/// Between nodes, or in memory where all ranks are on one node. `for_all`: costs between nodes that all ranks share.
+void use_tuning(context& ctx, coll::machine& collectives, const std::optional<fabric::transfer_costs>& for_all) {
   if (const fabric::network* const wide = ctx.wide(); wide != nullptr) {
     if (const auto costs =
             measured_costs<fabric::transfer_costs>(ctx, wide->caps().name, ctx.config().text(knob::device)))
       ctx.use_costs(*costs);
+    if (for_all) collectives.use_costs(*for_all);
   } else if (ctx.size() > 1) {
     if (const auto costs = measured_costs<fabric::memory_costs>(ctx, fabric::memory_name, ""))
       collectives.use_costs(*costs);
@@ -80,7 +78,7 @@ runtime_core::runtime_core(const Config& wanted)
       exceptions(std::uncaught_exceptions()),
       segment_(board->segment_bytes()) {
   where.directory->answered_by(*ctx);
-  use_tuning(*ctx, *collectives);
+  use_tuning(*ctx, *collectives, where.costs);
   ctx->trace_to(trace.get());
   messages->trace_to(trace.get());
   nodes->copied_bytes_max = config.number(knob::send_copy_bytes);

@@ -4,7 +4,10 @@
 
 #include <vector>
 
+#include "channel/fakes.hpp"
 #include "coll/algorithm.hpp"
+#include "coll/machine.hpp"
+#include "p2p/messenger.hpp"
 #include "rma/schedule.hpp"
 
 namespace {
@@ -116,4 +119,20 @@ TEST_CASE("signals are counted, and waited for") {
   CHECK(rma::check(ranks).empty());
   ranks[1].round().wait_signal(0);
   CHECK(finds(ranks, "rank 0 signals rank 1 1 times, which waits for 2"));
+}
+
+// Break: let costs() look at the network's own figures only.
+TEST_CASE("collectives between nodes expect what rank 0 has measured", "[coll]") {
+  rma::test::fake_pair two;
+  rma::detail::messenger messages(two.a.ctx);
+  machine all(two.a.ctx, messages);
+  CHECK_FALSE(all.network_is_measured());
+  const double before_ns = all.costs(false).latency_ns;
+  rma::fabric::transfer_costs measured;
+  measured.message_ns = 1'000'000;
+  measured.byte_ns = 7;
+  all.use_costs(measured);
+  CHECK(all.network_is_measured());
+  CHECK(all.costs(false).latency_ns > 10 * before_ns);
+  CHECK(all.costs(false).long_byte_ns == 7);
 }

@@ -82,7 +82,7 @@ std::vector<surveyed> survey_of(const std::vector<introduced>& ranks) {
 }
 
 /// With four cores.
-introduced rank_on(const std::string& node, const std::string& machine) { return {node, machine, "f", {}, {}}; }
+introduced rank_on(const std::string& node, const std::string& machine) { return {node, machine, "f", {}, {}, {}}; }
 
 /// One rank with InfiniBand or RoCE.
 introduced with_device(bool ethernet, bool placed = false) {
@@ -121,6 +121,17 @@ TEST_CASE("ranks know who shares their node and their machine", "[fabric][survey
     CHECK(found[r].load.ranks == ranks[r]);
     CHECK(found[r].load.cores == 4);
     CHECK(found[r].load.turn == turns[r]);
+  }
+}
+
+// Break: each rank keeps its own.
+TEST_CASE("all ranks have the costs that rank 0 has measured", "[fabric][survey]") {
+  std::vector<introduced> ranks(3, rank_on("n", "m"));
+  ranks[0].costs = "[tcp]\nwrite_ns = 3\n";
+  ranks[2].costs = "[tcp]\nwrite_ns = 4\n";
+  for (const surveyed& each : survey_of(ranks)) {
+    CHECK(each.costs == ranks[0].costs);
+    CHECK(each.members.size() == 3);
   }
 }
 

@@ -40,6 +40,19 @@ TEST_CASE("costs in memory are beside those of fabrics", "[fabric][tuning]") {
   CHECK_FALSE(find_costs<memory_costs>(text, tcp).has_value());
 }
 
+// Break: publish the sections of another device.
+TEST_CASE("the costs of all ranks are those of the device that is used, by fabric", "[fabric][tuning]") {
+  std::string text = with_costs("", section_of("tcp", "rxe0"), {1, 2, 3, 4, 5, 6});
+  text = with_costs(text, section_of("verbs", "rxe0"), {7, 2, 3, 4, 5, 6});
+  text = with_costs(text, section_of("verbs", "rxe1"), {8, 2, 3, 4, 5, 6});
+  text = with_costs(text, section_of(memory_name, ""), memory_costs{});
+  const std::string all = costs_for_all(text, "rxe0");
+  CHECK(find_costs(all, section_for_all("tcp"))->write_ns == 1);
+  CHECK(find_costs(all, section_for_all("verbs"))->write_ns == 7);
+  CHECK_FALSE(find_costs(all, section_for_all("ucx")).has_value());
+  CHECK(costs_for_all("", "").empty());
+}
+
 TEST_CASE("what is not whole is not taken", "[fabric][tuning]") {
   const std::string section = section_of("tcp", "");
   const std::string text = with_costs("", section, {});
