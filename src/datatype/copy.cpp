@@ -90,7 +90,7 @@ void advance_over(cursor& at, const row_nest& nest) noexcept {
 }
 
 /// Copies the first blocks of a list whose blocks differ, as long as they lie in a block of `room` bytes on the other
-/// side; returns their bytes, and their number in `count`. `move` is told the place there, the offset here and bytes.
+/// side; returns their bytes, and their number in `count`. `move` takes the offset there, the one here, and bytes.
 template <class Move>
 [[gnu::always_inline]] inline std::size_t move_differing(const block_list& list, std::size_t room, std::size_t& count,
                                                          Move&& move) noexcept {

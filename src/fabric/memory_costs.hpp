@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What messages between ranks that share memory are expected to cost. These are the figures of a recent x86-64 server;
+/// Expected costs of messages between ranks that share memory. The defaults are figures of a recent x86-64 server;
 /// rma-tune measures those of a machine.
 #pragma once
 

@@ -130,7 +130,7 @@ std::string with_costs(const std::string& text, const std::string& section, cons
   return made;
 }
 
-/// What the file says of this machine's networks, in sections for all ranks.
+/// The file's costs of this machine's networks, in sections for all ranks.
 inline std::string costs_for_all(const std::string& file_text, std::string_view device) {
   std::string made;
   for (const std::string_view fabric : {"verbs", "ucx", "tcp"}) {

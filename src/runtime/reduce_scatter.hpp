@@ -4,7 +4,7 @@
 ///
 ///   each round:  sums for the ranks [k, 2k) ahead --> to (rank + k); from (rank - k) --> added;  k = 2^i, ..., 2, 1
 ///
-/// What is left in the end is the sum for oneself. No rank ends before all have begun.
+/// At the end the first value is the sum for this rank. No rank completes before all have begun.
 #pragma once
 
 #include <cstdint>

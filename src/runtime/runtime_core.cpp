@@ -28,7 +28,7 @@ std::unique_ptr<trace_file> open_trace(const settings& s) {
                                                      s.number(knob::trace_bytes), s.text(knob::trace_calls));
 }
 
-/// What was measured on this machine, if the file has it; else one line says that it has not.
+/// The costs measured on this machine, if the file contains them; otherwise rank 0 prints one line that it does not.
 template <class Costs>
 std::optional<Costs> measured_costs(const context& ctx, std::string_view fabric, std::string_view device) {
   const std::string& path = ctx.config().text(knob::tuning);

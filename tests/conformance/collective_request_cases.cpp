@@ -199,10 +199,11 @@ void odd_one_out(context& ctx, const char* what, rma::status wanted, One&& one, 
     for (std::size_t at = text.find(word); at != text.npos; at = text.find(word, at + 1)) ++count;
     return count;
   };
-  const bool both = times("called ") >= 2 && times("collective_request_cases.cpp:") == 3;  // its own, too
+  const bool both =
+      times("called ") >= 2 && times("collective_request_cases.cpp:") == 3;  // the place of this member's call as well
   const bool refused = times(", with arguments that were refused") == 1 && times("collective_request_cases.cpp:") == 2;
   ctx.check(s == rma::status::done || both || refused, std::string(what) + " does not name both calls: " + text);
-  for (int turn = 0; turn < 20; ++turn) {  // what the failed call has left on its way is in nobody's way
+  for (int turn = 0; turn < 20; ++turn) {  // late messages of the failed call disturb none of these
     int count = 1;
     team.allreduce(span(&count, 1), rma::sum);
     ctx.check(count == ctx.size(), std::string("the sum after ") + what);

@@ -3,8 +3,8 @@
 /// Posts entries to the send queues, with selective signaling: reads and atomics, which are waited for, the first eight
 /// of a burst of writes, and every eighth other entry are signaled. If nothing else follows, `poll` posts an empty
 /// signaled write for the completion of the rest: after a long burst, not after a short one or one of a multiple of
-/// eight. A message or an unsignaled write, whose completion nobody awaits, is signaled only when half of the queue has
-/// been posted since the last signaled entry, since entries are free again only by a completion; or if buffers are
+/// eight. A message or an unsignaled write, for whose completion no call waits, is signaled only when half of the queue
+/// has been posted since the last signaled entry, since entries are free again only by a completion; or if buffers are
 /// short.
 #pragma once
 
