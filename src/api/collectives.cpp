@@ -23,11 +23,7 @@ namespace {
 using detail::coll::running;
 using detail::coll::start_progress;
 
-detail::coll::team_state& state_of(detail::team_core& team) {
-  if (team.collectives == nullptr)
-    team.collectives = std::make_shared<detail::coll::team_state>(*team.rt->collectives, team, team.id);
-  return *team.collectives;
-}
+detail::coll::team_state& state_of(detail::team_core& team) { return team.collectives(); }
 
 /// The root, where there is one.
 std::optional<int> root_of(const detail::collective_call& c) noexcept {
@@ -238,7 +234,7 @@ status Team::try_set_reproducible(bool on) noexcept {
 }
 
 bool Team::reproducible() const noexcept {
-  return core_->collectives == nullptr ? core_->rt->collectives->reproducible() : core_->collectives->reproducible();
+  return core_->has_collectives() ? core_->collectives().reproducible() : core_->rt->collectives->reproducible();
 }
 
 int TeamBase::rank() const noexcept { return core_->rank; }
@@ -279,7 +275,7 @@ void Collective::drop() noexcept {
   const std::lock_guard guard(core_->rt->ctx->lock());
   running& r = *std::exchange(kept_, nullptr);
   r.set_kept(false);
-  if (r.over() && r.request() == nullptr) core_->collectives->give_back(r);
+  if (r.over() && r.request() == nullptr) r.team().give_back(r);
 }
 
 Request Collective::start(std::source_location where) {
@@ -295,7 +291,7 @@ status Collective::try_start(Request& made) noexcept {
   if (const status s = may_start(*core_); s != status::done) return s;
   if (!kept_->over() || kept_->request() != nullptr) return status::bad_argument;
   start_with(*core_, made, [this]() -> running& {
-    core_->collectives->start(*kept_);
+    kept_->team().start(*kept_);
     return *kept_;
   });
   return status::done;

@@ -53,8 +53,8 @@ enum class message : std::uint16_t {
   malformed_notice,             ///< reports a malformed message to its sender
   fence,                        ///< how far a rank is with a fence
   range,                        ///< a lock of bytes of a window
-  barrier,                      ///< a rank has arrived in a round of a barrier
-  barrier_word,                 ///< permission to report that by writing a word, and its recall
+  notification,                 ///< a rank has come to a round of a barrier
+  notification_word,            ///< permission to report that by writing a word, and its recall
   revoke,                       ///< revokes a team or window
   dropped,                      ///< members have dropped a window or a team, or all have
   eager,                        ///< point-to-point: an envelope with its data
@@ -475,7 +475,7 @@ class context final : public fabric::sink, public fabric::directory {
   hook_list<unsigned(void*) noexcept> duties_;
   std::uint32_t on_duty_ = 0;  ///< a bit for each duty
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
-  hook_list<void(void*) noexcept> news_;
+  hook_list<void(void*) noexcept, 4> news_;
   std::uint32_t news_told_ = 0;
   struct {
     unsigned (*run)(void*) noexcept = nullptr;
@@ -485,8 +485,8 @@ class context final : public fabric::sink, public fabric::directory {
   bool drained_ = false;
   std::function<void()> wait_hook_;
   std::atomic<bool> in_wait_hook_ = false;
-  hook_list<void(void*) noexcept> before_sleep_;
-  hook_list<std::string(void*)> describers_;
+  hook_list<void(void*) noexcept, 4> before_sleep_;
+  hook_list<std::string(void*), 4> describers_;
   std::atomic<const char*> call_ = nullptr;
   std::int64_t stall_report_ns_;
   gone_ranks gone_;

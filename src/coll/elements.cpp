@@ -8,7 +8,7 @@
 #include "xfer/kernels.hpp"
 
 namespace rma::detail::coll {
-void combine_elements(const collective_call& c, void* into, const void* from, std::size_t bytes,
+void combine_elements(const collective_operands& c, void* into, const void* from, std::size_t bytes,
                       bool from_is_left) noexcept {
   const std::size_t unit = element_bytes_of(c);
   if (c.user) return c.user.apply(into, from, bytes / unit, from_is_left);

@@ -52,11 +52,10 @@ memory_collectives::way memory_way_of(std::string_view name) noexcept {
 
 }  // namespace
 
-machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages), puts_(ctx, *this) {
+machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messages), puts_(ctx, *this), notices_(ctx) {
   for (const auto& [what, setting] : settings_of_calls) {
     const std::string& name = ctx.config().text(setting);
     forced_[static_cast<std::size_t>(what)] = find_algorithm(what, name);  // null: auto, or in memory
-    if (name != "auto") names_[static_cast<std::size_t>(what)] = name;
     memory_[static_cast<std::size_t>(what)] = forced_[static_cast<std::size_t>(what)] == nullptr;
     memory_ways_[static_cast<std::size_t>(what)] = memory_way_of(name);
   }
@@ -68,6 +67,14 @@ machine::machine(context& ctx, messenger& messages) : ctx_(ctx), messages_(messa
   ctx_.set_handler(message::collective_failed, &machine::on_failure, this);
   ctx_.add_duty(&machine::on_duty, this);
   ctx_.add_before_sleep(&machine::before_sleep, this);
+}
+
+std::string machine::name_set(call what) const {
+  const auto* const of = std::find_if(std::begin(settings_of_calls), std::end(settings_of_calls),
+                                      [what](const auto& each) { return each.first == what; });
+  if (of == std::end(settings_of_calls)) return {};  // a schedule
+  std::string name = ctx_.config().text(of->second);
+  return name == "auto" ? std::string{} : name;
 }
 
 // All members must make the same choice. So costs between nodes are what rank 0 has measured, since each node may have

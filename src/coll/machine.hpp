@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "channel/context.hpp"
+#include "channel/notifications.hpp"
 #include "coll/algorithm.hpp"
 #include "coll/memory.hpp"
 #include "coll/put_channels.hpp"
@@ -38,10 +39,11 @@ class machine {
   [[nodiscard]] context& ctx() noexcept { return ctx_; }
   [[nodiscard]] messenger& messages() noexcept { return messages_; }
   [[nodiscard]] put_channels& puts() noexcept { return puts_; }
+  [[nodiscard]] notifications& notices() noexcept { return notices_; }
   /// The algorithm that a setting forces, or null.
   [[nodiscard]] const algorithm* forced(call what) const noexcept { return forced_[static_cast<std::size_t>(what)]; }
   /// The name that its setting gives; empty for auto.
-  [[nodiscard]] std::string_view name_set(call what) const noexcept { return names_[static_cast<std::size_t>(what)]; }
+  [[nodiscard]] std::string name_set(call what) const;
   /// True if blocking calls of teams that share memory use it; `memory_way` is the variant.
   [[nodiscard]] bool memory_allowed(call what) const noexcept { return memory_[static_cast<std::size_t>(what)]; }
   [[nodiscard]] memory_collectives::way memory_way(call what) const noexcept {
@@ -88,7 +90,6 @@ class machine {
   context& ctx_;
   messenger& messages_;
   std::array<const algorithm*, call_count> forced_{};
-  std::array<std::string, call_count> names_{};
   std::unordered_map<std::uint64_t, team_state*> teams_;
   struct failure {
     std::uint64_t team, turn;
@@ -101,6 +102,7 @@ class machine {
   std::vector<failure> early_;  ///< failures on teams that this member does not know yet
   running_list<&running::in_work> work_;
   put_channels puts_;
+  notifications notices_;
   std::uint32_t replaced_noted_ = 0;  ///< a bit for each call
   fabric::memory_costs memory_costs_;
   std::optional<fabric::transfer_costs> network_costs_{};

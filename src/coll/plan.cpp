@@ -99,8 +99,9 @@ void plan::build(const collective_call& c, const machine_costs& costs, const alg
   use(made);
 }
 
-void plan::use(const Schedule& made) {
+void plan::use(const Schedule& made, bool notified) {
   schedule = made;
+  if (notified) return;
   std::size_t sends = 0;
   std::size_t receives = 0;
   for (const Schedule::Step& s : schedule.steps()) {

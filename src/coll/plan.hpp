@@ -36,8 +36,8 @@ struct plan {
   }
   /// Makes the algorithm build the schedule. `set`: the name that the setting gives, for the reason.
   void build(const collective_call& c, const machine_costs& costs, const algorithm* forced, std::string_view set);
-  /// Uses a given schedule.
-  void use(const Schedule& made);
+  /// Uses a given schedule. `notified`: its signals are notifications, which need no records.
+  void use(const Schedule& made, bool notified = false);
 
   static constexpr std::int32_t no_signature = -1;  ///< no call has it
 

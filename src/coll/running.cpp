@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "coll/elements.hpp"
 #include "coll/machine.hpp"
@@ -59,26 +60,13 @@ void running::prepare(team_state& team, const collective_call& call, const std::
   team_ = &team;
   where_ = where;
   signature_ = plan_.signature;
-  // Blocks and neighbors are in the plan.
-  call_.what = call.what;
-  call_.name = call.name;
-  call_.in = call.in;
-  call_.out = call.out;
-  call_.type = call.type;
-  call_.op = call.op;
-  call_.user = call.user;
-  call_.combines = call.combines;
-  call_.wrong = call.wrong;
+  call_ = call;  // blocks and neighbors are in the plan
   const bool shaped = call.in_shape.given() || call.out_shape.given();
-  if (shaped || call_.in_shape.given() || call_.out_shape.given()) [[unlikely]] {
-    call_.in_shape = call.in_shape;
-    call_.out_shape = call.out_shape;
-    own(call_.in_shape, layouts_[0], layout_offsets_[0]);
-    own(call_.out_shape, layouts_[1], layout_offsets_[1]);
-  }
+  if (shaped || shaped_ != nullptr) [[unlikely]]
+    own_shapes(call);
   const std::size_t scratch = whole_lines(plan_.schedule.bytes_of(Buffer::scratch));
-  const std::size_t in = shaped ? whole_lines(packed_bytes(call_.in_shape)) : 0;
-  const std::size_t needed = scratch + in + (shaped ? packed_bytes(call_.out_shape) : 0);
+  const std::size_t in = shaped ? whole_lines(packed_bytes(shaped_->in)) : 0;
+  const std::size_t needed = scratch + in + (shaped ? packed_bytes(shaped_->out) : 0);
   if (needed > memory_bytes_) {
     memory_.reset(new std::byte[needed]);
     memory_bytes_ = needed;
@@ -91,6 +79,14 @@ void running::prepare(team_state& team, const collective_call& call, const std::
   if (plan_.what == collective::broadcast && call.in_shape.given()) base_[1] = base_[0];
 }
 
+void running::own_shapes(const collective_call& call) {
+  if (shaped_ == nullptr) shaped_ = std::make_unique<shaped_buffers>();
+  shaped_->in = call.in_shape;
+  shaped_->out = call.out_shape;
+  own(shaped_->in, shaped_->layouts[0], shaped_->offsets[0]);
+  own(shaped_->out, shaped_->layouts[1], shaped_->offsets[1]);
+}
+
 void running::start(std::uint64_t turn) noexcept {
   RMA_ASSERT(team_ != nullptr && turn != 0);
   RMA_ASSERT(over() && open_ == 0 && !working && !posting_);
@@ -100,7 +96,7 @@ void running::start(std::uint64_t turn) noexcept {
   sends_used_ = receives_used_ = open_ = 0;
   result_ = status::done;
   state_.store(status::not_yet, std::memory_order_relaxed);
-  phase_ = call_.in_shape.given() ? phase::packing : phase::steps;
+  phase_ = shaped_ != nullptr && shaped_->in.given() ? phase::packing : phase::steps;
   if (call_.wrong != status::done) [[unlikely]]
     return fail_refused();
   if (plan_.by_puts) [[unlikely]]
@@ -136,7 +132,7 @@ void running::run(std::size_t budget) noexcept {
       case phase::steps:
         if (!(goes_on = run_round(budget))) break;
         if (next_ != plan_.schedule.steps().size()) break;
-        phase_ = call_.out_shape.given() ? phase::unpacking : phase::over;
+        phase_ = shaped_ != nullptr && shaped_->out.given() ? phase::unpacking : phase::over;
         step_done_ = piece_ = 0;
         break;
       case phase::unpacking:
@@ -296,10 +292,48 @@ void running::went_on() noexcept {
   if (open_ == 0 && !working) run(turn_bytes);
 }
 
+// ---- notifications: signals of schedules without data, whose members are in the same round when they meet
+// ----------------
+
+void running::use_notifications(notifications::slots& of) noexcept {
+  RMA_ASSERT(over() && notified_by_ == nullptr);
+  notified_by_ = &of;
+  of.self = this;
+  of.over = [](void* self) noexcept {
+    auto& me = *static_cast<running*>(self);
+    RMA_ASSERT(me.open_ == 1);
+    me.open_ = 0;
+    me.went_on();
+  };
+}
+
+void running::drop_notifications() noexcept {
+  RMA_ASSERT(over() && notified_by_ != nullptr);
+  team_->all().notices().drop(*std::exchange(notified_by_, nullptr));
+}
+
+void running::begin_turn() noexcept {
+  RMA_ASSERT(over() && notified_by_ != nullptr);
+  ++notified_by_->turn;
+  round_ = 0;
+  start(1);  // it is not one of the team's numbered collectives
+}
+
+void running::notify(const Schedule::Step& s) noexcept {
+  RMA_ASSERT(s.bytes == 0 && open_ == 0);
+  team_->all().notices().notify(*notified_by_, round_, team_->team().world_rank(s.peer));
+}
+
+void running::await_notification(const Schedule::Step& s) noexcept {
+  RMA_ASSERT(open_ == 0);
+  if (!team_->all().notices().await(*notified_by_, round_++, team_->team().world_rank(s.peer))) open_ = 1;
+}
+
 // ---- puts: a header says where the bytes behind it belong; the member that waits for the signal posts for both
 // --------------------
 
 void running::put(const Schedule::Step& s) noexcept {
+  if (notified_by_ != nullptr) return notify(s);
   put_header& h = sends_[sends_used_].header;
   h = {s.bytes, s.into_offset, static_cast<std::uint32_t>(s.into_buffer), s.action == Action::put_signal ? 1U : 0U};
   send_bytes(reinterpret_cast<const std::byte*>(&h), sizeof h, s.peer, put_tag);
@@ -307,6 +341,7 @@ void running::put(const Schedule::Step& s) noexcept {
 }
 
 void running::await_signal(const Schedule::Step& s) noexcept {
+  if (notified_by_ != nullptr) return await_notification(s);
   RMA_ASSERT(receives_used_ < plan_.receives_max);
   received& m = receives_[receives_used_++];
   m.of = this;
@@ -366,7 +401,8 @@ bool running::run_local(const Schedule::Step& s, std::size_t& budget) noexcept {
 
 /// Copies between layouts and contiguous memory. Returns true when all is done.
 bool running::move_layout(std::size_t& budget, bool pack_it) noexcept {
-  const collective_shape& shape = pack_it ? call_.in_shape : call_.out_shape;
+  RMA_ASSERT(shaped_ != nullptr);
+  const collective_shape& shape = pack_it ? shaped_->in : shaped_->out;
   std::byte* const user =
       pack_it ? static_cast<std::byte*>(const_cast<void*>(call_.in)) : static_cast<std::byte*>(call_.out);
   const std::size_t pieces = shape.one != nullptr ? shape.count : shape.several.size();
@@ -448,6 +484,10 @@ void running::fail(status why) noexcept {
   for (std::uint32_t i = 0; i < sends_used_; ++i) call_back(sends_[i]);
   for (std::uint32_t i = 0; i < receives_used_; ++i) call_back(receives_[i]);
   posting_ = false;
+  if (notified_by_ != nullptr) {
+    team_->all().notices().give_up(*notified_by_);
+    open_ = 0;
+  }
   if (open_ == 0) finish(why);
 }
 

@@ -19,6 +19,7 @@
 #include <source_location>
 #include <vector>
 
+#include "channel/notifications.hpp"
 #include "coll/plan.hpp"
 #include "p2p/operation.hpp"
 #include "rma/detail/collective_call.hpp"
@@ -45,7 +46,7 @@ class running final : public awaited {
   /// Sets the call that it runs. `call` is copied together with its layouts; its other lists are in the plan.
   void prepare(team_state& team, const collective_call& call, const std::source_location& where);
   void start(std::uint64_t turn) noexcept;
-  [[nodiscard]] collective_call& call() noexcept { return call_; }
+  [[nodiscard]] collective_operands& call() noexcept { return call_; }
   /// Runs the next turn of local work. Returns true if there is more.
   bool do_local_work() noexcept;
   /// Ends it with a failure; pending messages are withdrawn.
@@ -65,6 +66,7 @@ class running final : public awaited {
   [[nodiscard]] bool takes_from(int member) const noexcept;
 
   [[nodiscard]] plan& of() noexcept { return plan_; }
+  [[nodiscard]] team_state& team() noexcept { return *team_; }
   [[nodiscard]] std::int32_t signature() const noexcept { return signature_; }
   [[nodiscard]] const std::source_location& where() const noexcept { return where_; }
   [[nodiscard]] std::uint64_t turn() const noexcept { return turn_; }
@@ -89,6 +91,12 @@ class running final : public awaited {
   [[nodiscard]] std::string why() const;
   /// Waits, before `why`, for the message with the place of another member's call. Without the lock.
   void wait_for_place() const noexcept;
+
+  /// From now on its signals, which have no data, are notifications of this object: one each way in a round.
+  void use_notifications(notifications::slots& of) noexcept;
+  void drop_notifications() noexcept;
+  [[nodiscard]] notifications::slots* notified_by() const noexcept { return notified_by_; }
+  void begin_turn() noexcept;
 
   hook in_team;
   hook in_work;
@@ -115,8 +123,15 @@ class running final : public awaited {
     const Schedule::Step* step = nullptr;
     put_header header;
   };
+  /// The buffers that are not contiguous, with lists of their own.
+  struct shaped_buffers {
+    collective_shape in, out;
+    std::vector<Layout> layouts[2];
+    std::vector<std::ptrdiff_t> offsets[2];
+  };
   enum class phase : std::uint8_t { packing, steps, unpacking, over };
 
+  void own_shapes(const collective_call& call);
   void run(std::size_t budget) noexcept;
   bool move_layout(std::size_t& budget, bool pack_it) noexcept;
   bool run_round(std::size_t& budget) noexcept;
@@ -124,6 +139,8 @@ class running final : public awaited {
   void send(const Schedule::Step& s) noexcept;
   void send_bytes(const std::byte* from, std::size_t bytes, int peer, std::int32_t tag) noexcept;
   void receive(const Schedule::Step& s) noexcept;
+  void notify(const Schedule::Step& s) noexcept;
+  void await_notification(const Schedule::Step& s) noexcept;
   void post(received& m, std::byte* into, std::size_t bytes) noexcept;
   void put(const Schedule::Step& s) noexcept;
   void await_signal(const Schedule::Step& s) noexcept;
@@ -152,13 +169,15 @@ class running final : public awaited {
   plan& plan_;
   team_state* team_ = nullptr;
   request_node* node_ = nullptr;
+  notifications::slots* notified_by_ = nullptr;
+  unsigned round_ = 0;  ///< of notifications
   bool awaited_ = false;
   bool kept_ = false;
   std::uint64_t turn_ = 0;
   std::uint64_t context_ = 0;
   std::int32_t signature_ = 0;
   std::byte* base_[3] = {};
-  collective_call call_;
+  collective_operands call_;
   std::source_location where_;
   std::size_t next_ = 0;       ///< step
   std::size_t step_done_ = 0;  ///< bytes done of that local step, or of the layout
@@ -169,8 +188,7 @@ class running final : public awaited {
   bool posting_ = false;  ///< this thread is running steps
   status result_ = status::done;
   std::atomic<status> state_ = status::done;
-  std::vector<Layout> layouts_[2];
-  std::vector<std::ptrdiff_t> layout_offsets_[2];
+  std::unique_ptr<shaped_buffers> shaped_{};  ///< null while its buffers are contiguous
   std::unique_ptr<sent[]> sends_;
   std::unique_ptr<received[]> receives_;
   std::unique_ptr<std::byte[]> memory_;  ///< scratch memory, and packed layouts

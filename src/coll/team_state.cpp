@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "coll/algorithms/builders.hpp"
 #include "coll/elements.hpp"
 #include "coll/machine.hpp"
 #include "coll/put_channels.hpp"
@@ -26,7 +27,10 @@ constexpr std::size_t failures_max = 64;
 
 team_state::team_state(machine& all, team_core& team, std::uint64_t id)
     : all_(all), team_(team), id_(id), reproducible_(all.reproducible()) {
-  if (id == team.id && team.memory_lines_of(team.rank) != nullptr) memory_ = std::make_unique<memory_collectives>(team);
+  if (id == team.id && team.memory_lines_of(team.rank) != nullptr) {
+    memory_ = std::make_unique<memory_collectives>(team);
+    records_ = std::make_unique<call_records>();
+  }
   const std::lock_guard guard(all_.ctx().lock());
   all_.add(id_, *this);
 }
@@ -180,6 +184,7 @@ running& team_state::start(const collective_call& c, const std::source_location&
 }
 
 running& team_state::take(plan& p, const collective_call& c, const std::source_location& where) {
+  if (records_ == nullptr && &p != barrier_.get()) records_ = std::make_unique<call_records>();
   if (p.idle.empty()) {
     p.records.push_back(std::make_unique<running>(p));
     p.idle.reserve(p.records.size());
@@ -219,7 +224,42 @@ running& team_state::keep(const collective_call& c, const std::source_location& 
   return r;
 }
 
+running& team_state::keep_barrier(std::uint64_t id) {
+  RMA_ASSERT(all_.ctx().is_guarded());
+  collective_call c;
+  c.what = call::schedule;
+  c.name = "barrier";
+  if (barrier_ == nullptr) {
+    barrier_ = std::make_unique<plan>(c, signature_of(c), team_.rank, team_.size, false, std::span<const int>{});
+    shape s;
+    s.rank = team_.rank;
+    s.size = team_.size;
+    Schedule steps;
+    dissemination::signals(s, steps);
+    barrier_->use(steps, true);
+  }
+  running& r = take(*barrier_, c, {});
+  r.set_kept(true);
+  r.use_notifications(all_.notices().find(id));
+  return r;
+}
+
+void team_state::start_barrier(running& r) noexcept {
+  RMA_ASSERT(all_.ctx().is_guarded());
+  RMA_ASSERT(r.kept());
+  r.begin_turn();
+}
+
+void team_state::drop_barrier(running& r) noexcept {
+  RMA_ASSERT(r.kept());
+  r.fail(status::window_freed);
+  r.drop_notifications();
+  r.set_kept(false);
+  give_back(r);
+}
+
 void team_state::ended(running& r) noexcept {
+  if (r.notified_by() != nullptr) return;  // a barrier is not numbered among them
   RMA_ASSERT(!active_.empty() && !r.over());
   active_.erase(active_.iterator_to(r));
 }
@@ -293,7 +333,7 @@ void team_state::on_place(std::uint64_t turn, std::string text) noexcept {
 }
 
 std::string team_state::place_of(std::uint64_t turn) const {
-  const call_record& c = records_[turn % records_max];
+  const call_record c = records_ == nullptr ? call_record{} : (*records_)[turn % records_max];
   if (c.turn != turn) return fmt::format("member {} has been out of it for long", team_.rank);
   return fmt::format("member {} called {} at {}", team_.rank, text_of_signature(c.signature), text_of_place(c.where));
 }

@@ -17,6 +17,7 @@
 #include "coll/memory.hpp"
 #include "coll/running.hpp"
 #include "coll/signature.hpp"
+#include "core/assert.hpp"
 
 namespace rma::detail {
 struct team_core;
@@ -66,6 +67,11 @@ class team_state {
   void number_next(std::uint64_t turn) noexcept { turns_ = turn - 1; }
   /// Starts a kept record, which must be complete and released.
   void start(running& kept) noexcept;
+  /// A record of the team's barrier of that name (runtime/message_barrier.hpp), which is not started. Its runs are not
+  /// numbered among the team's collectives.
+  [[nodiscard]] running& keep_barrier(std::uint64_t id);
+  void start_barrier(running& r) noexcept;
+  void drop_barrier(running& r) noexcept;
   /// Returns a record that is complete, when it is not read any more.
   void give_back(running& r) noexcept;
   void ended(running& r) noexcept;
@@ -93,10 +99,12 @@ class team_state {
     int other = -1;
   };
   static constexpr std::size_t records_max = 16;
+  using call_records = std::array<call_record, records_max>;
 
   /// Records a call, for reports to members that are not as far; the last `records_max` calls are kept.
   void record(std::int32_t signature, std::uint64_t turn, const std::source_location& where) noexcept {
-    records_[turn % records_max] = {turn, signature, where};
+    RMA_ASSERT(records_ != nullptr);
+    (*records_)[turn % records_max] = {turn, signature, where};
   }
   [[nodiscard]] std::string place_of(std::uint64_t turn) const;
   /// Shows it, as reported, to members that are in this collective in memory, so that they report the same.
@@ -123,6 +131,7 @@ class team_state {
   std::atomic<std::uint64_t> memory_turn_ = 0;  ///< number of the last one in memory
   std::vector<std::unique_ptr<plan>> plans_;    ///< the most recently used one first
   std::unique_ptr<plan> refused_;
+  std::unique_ptr<plan> barrier_;               ///< of all its barriers by messages; null before the first
   std::unique_ptr<team_puts> puts_;             ///< null before the first collective by puts
   std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
   std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
@@ -130,7 +139,7 @@ class team_state {
   std::vector<int> nodes_;                      ///< see nodes_of_members(); found when the first plan is made
   bool reproducible_;
   running_list<&running::in_team> active_;
-  std::array<call_record, records_max> records_{};
+  std::unique_ptr<call_records> records_{};      ///< null while its only runs are barriers
   std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes
   std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may arrive before its failure
 };

@@ -66,7 +66,6 @@ runtime_core::runtime_core(const Config& wanted)
       board(where.board.get()),
       around(where.around.get()),
       ctx(std::make_unique<context>(config, *boot, *where.node, *around, where.wide.get())),
-      barriers(std::make_unique<dissemination>(*ctx)),
       dropped(std::make_unique<reclaimer>(*ctx)),
       ops(std::make_unique<engine>(*ctx)),
       nodes(std::make_unique<message_nodes>()),
@@ -113,6 +112,13 @@ runtime_core::~runtime_core() {
   if (config.on(knob::counters)) print_counters();
   board->detach(in_good_order);
   if (in_good_order) boot->finalize();
+  delete copies_.load();
+}
+
+copy_records& runtime_core::make_copies() noexcept {
+  const std::lock_guard guard(books_);
+  if (copies_.load() == nullptr) copies_.store(new copy_records);
+  return *copies_.load();
 }
 
 void runtime_core::each_count(const std::function<void(std::string_view, std::uint64_t)>& add) {

@@ -17,7 +17,6 @@
 #include <sys/types.h>
 
 #include "channel/context.hpp"
-#include "channel/dissemination.hpp"
 #include "core/settings.hpp"
 #include "core/trace.hpp"
 #include "fabric/place.hpp"
@@ -43,9 +42,9 @@ struct stage_memory {
   enum class state : std::uint8_t { unmade, free, held, refused };
   std::atomic<state> now = state::unmade;
   std::size_t offset = 0;
-  std::size_t slots = 0;
-  std::size_t next = 0;  ///< the next slot
-  std::array<std::size_t, 32> used_bytes{};
+  std::uint32_t slots = 0;
+  std::uint32_t next = 0;  ///< the next slot
+  std::array<std::uint32_t, 32> used_bytes{};
 };
 
 /// Members are constructed in this order, and destroyed in reverse.
@@ -61,7 +60,6 @@ struct runtime_core {
   shm::board* board;
   platform* around;
   std::unique_ptr<context> ctx;
-  std::unique_ptr<dissemination> barriers;
   std::unique_ptr<reclaimer> dropped;
   std::unique_ptr<engine> ops;
   std::unique_ptr<message_nodes> nodes;
@@ -70,10 +68,14 @@ struct runtime_core {
   std::shared_ptr<coll::machine> collectives;
   std::unique_ptr<revocations> revoked;
   stage_memory stage;
-  copy_records copies;
   bool intranode = true;  ///< ranks of a node access each other's memory
   int exceptions = 0;     ///< exceptions in flight when the runtime was made
 
+  /// The experience with large copies, from the first one on.
+  [[nodiscard]] copy_records& copies() noexcept {
+    copy_records* const made = copies_.load(std::memory_order_acquire);
+    return made != nullptr ? *made : make_copies();
+  }
   /// True in a forked child. The child must not change the memory and sockets that it shares with the rank, whose
   /// threads it does not have: the copy is left alone.
   [[nodiscard]] bool forked() const noexcept;
@@ -107,6 +109,7 @@ struct runtime_core {
   [[nodiscard]] fabric::region_key own_region(std::size_t offset) noexcept;
 
  private:
+  copy_records& make_copies() noexcept;
   status messages_leave() noexcept;
   void print_counters() noexcept;
   void log_start() const;
@@ -117,6 +120,7 @@ struct runtime_core {
   mutable std::mutex books_;
   shm::segment_map segment_;
   std::unordered_map<std::string, std::uint64_t> teams_of_sets_;
+  std::atomic<copy_records*> copies_ = nullptr;
   std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks accessed by the wide fabric
 };
 

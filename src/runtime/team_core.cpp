@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "coll/team_state.hpp"
 #include "p2p/messenger.hpp"
 
 namespace rma::detail {
@@ -59,11 +60,18 @@ std::vector<int> team_core::nodes_of_members() const {
   return names;
 }
 
+// A window's fence and a collective of the team may be the first one at the same time, in different threads.
+coll::team_state& team_core::make_collectives() noexcept {
+  std::call_once(collectives_once_, [this] { collectives_.store(new coll::team_state(*rt->collectives, *this, id)); });
+  return *collectives_.load();
+}
+
 // The others may still be looking at this rank's lines.
 team_core::~team_core() {
   if (rt->forked()) return;
   rt->messages->forget_team(id);
-  collectives.reset();
+  far_barrier.drop();
+  delete collectives_.load();
   rt->revoked->remove(*this);
   if (has_lines) drop(id, {{{lines_offset, sizeof(barrier_lines) + memory_lines::all_bytes(size)}, {}}});
 }
@@ -145,7 +153,7 @@ status team_core::barrier() noexcept {
     return fast.arrive_and_wait(
         *rt->ctx, [this]() noexcept { ring_waiters(); }, [this]() noexcept { return gone_member(); });
   }
-  return message_barrier(id, far_barrier, [this]() noexcept { return lost_member(); });
+  return far_barrier.run(*this, id, [this]() noexcept { return lost_member(); });
 }
 
 // Two teams whose members are used by different threads may agree on the same range at the same time. The later one at

@@ -9,16 +9,17 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "channel/dissemination.hpp"
 #include "channel/node_barrier.hpp"
 #include "rma/operation.hpp"
 #include "rma/team.hpp"
 #include "runtime/memory_lines.hpp"
+#include "runtime/message_barrier.hpp"
 #include "runtime/runtime_core.hpp"
 
 namespace rma::detail {
@@ -52,22 +53,27 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t user_context = 0;  ///< context of user messages
   messenger* messages = nullptr;
   bool one_node = false;
-  std::uint64_t sequence = 0;                 ///< number of collectives so far
-  std::uint64_t children = 0;                 ///< number of windows and teams made so far, without those by shrink()
-  std::shared_ptr<descent> line{};            ///< null before the first shrink()
-  node_barrier fast;                          ///< valid if one_node
-  dissemination::barrier_handle far_barrier;  ///< the barrier otherwise
-  std::size_t lines_offset = 0;  ///< of the barrier's lines, and those of collectives, in every member's segment
+  std::uint64_t sequence = 0;       ///< number of collectives so far
+  std::uint64_t children = 0;       ///< number of windows and teams made so far, without those by shrink()
+  std::shared_ptr<descent> line{};  ///< null before the first shrink()
+  node_barrier fast;                ///< valid if one_node
+  message_barrier far_barrier;      ///< the barrier otherwise
+  std::size_t lines_offset = 0;     ///< of the barrier's lines, and those of collectives, in every member's segment
   bool has_lines = false;
-  std::shared_ptr<coll::team_state> collectives{};  ///< null before the first
-  std::atomic<bool> revoked = false;                ///< see revocations.hpp
-  int maker_watch = -1;  ///< during construction: a world rank whose death may keep members from joining
+  std::atomic<bool> revoked = false;  ///< see revocations.hpp
+  int maker_watch = -1;               ///< during construction: a world rank whose death may keep members from joining
 
   /// An empty list of ranks means the world.
   team_core(std::shared_ptr<runtime_core> runtime, std::uint64_t team_id, const std::vector<int>& world_ranks,
             int my_rank, int team_size);
   ~team_core();
 
+  /// The state of its collectives, made at the first use.
+  [[nodiscard]] coll::team_state& collectives() noexcept {
+    coll::team_state* const made = collectives_.load(std::memory_order_acquire);
+    return made != nullptr ? *made : make_collectives();
+  }
+  [[nodiscard]] bool has_collectives() const noexcept { return collectives_.load() != nullptr; }
   [[nodiscard]] int world_rank(int r) const noexcept { return members == nullptr ? r : members[r]; }
   /// Index on this node of a member, or -1.
   [[nodiscard]] int node_index(int r) const noexcept {
@@ -102,25 +108,6 @@ struct team_core : std::enable_shared_from_this<team_core> {
   /// An allgather with the same outcome on all survivors, unless member 0 dies during it.
   status allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept;
   status barrier() noexcept;
-  /// A barrier by messages, for any fabric. The handle belongs to the barrier of that name.
-  /// `failed` reports why it cannot end, as lost_member does.
-  template <class Failed>
-  status message_barrier(std::uint64_t barrier_id, dissemination::barrier_handle& barrier, Failed&& failed) noexcept {
-    if (const status s = failed(); s != status::done) return s;
-    dissemination& barriers = *rt->barriers;
-    dissemination::barrier_state& barrier_state = barrier.in(barriers, barrier_id);
-    ++barrier_state.turn;
-    unsigned round = 0;
-    for (int distance = 1; distance < size; distance <<= 1, ++round) {
-      const int to = world_rank((rank + distance) % size);
-      const int from = world_rank((rank - distance + size) % size);
-      const status s = barriers.meet(barrier_state, round, to, from, failed);
-      if (s != status::done) return s;
-    }
-    full_fence();
-    return status::done;
-  }
-
   template <class T>
   status allreduce_one(T& value, operation op) noexcept {
     return allreduce(&value, 1, element_of<T>, op);
@@ -139,6 +126,10 @@ struct team_core : std::enable_shared_from_this<team_core> {
   void drop(std::uint64_t object_id, const std::array<segment_part, 2>& parts) const;
 
  private:
+  coll::team_state& make_collectives() noexcept;
+  std::once_flag collectives_once_;
+  std::atomic<coll::team_state*> collectives_ = nullptr;
+
   /// The two sides of allgather_alike, at member 0 and elsewhere.
   status answer_all(std::uint64_t turn, std::span<const std::byte> mine, std::span<std::byte> answer) noexcept;
   status await_answer(std::uint64_t turn, std::span<const std::byte> mine, std::span<std::byte> answer) noexcept;

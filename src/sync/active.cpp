@@ -53,7 +53,7 @@ status barrier(window_core& w) noexcept {
     return w.barrier.arrive_and_wait(
         *w.ctx, [&team]() noexcept { team.ring_waiters(); }, failed);
   }
-  return team.message_barrier(w.barrier_id, w.far_barrier, fails);
+  return w.far_barrier.run(team, w.barrier_id, fails);
 }
 
 /// The number of the target's posts that this rank has consumed.

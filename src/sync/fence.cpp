@@ -33,9 +33,6 @@ std::uint64_t id_of_collectives(const window_core& w) noexcept {
   return w.barrier_id ^ fence_collectives;
 }
 
-/// The rank so far below this one, in the circle of the window's ranks.
-int below(const window_core& w, int distance) noexcept { return (w.team->rank + w.size() - distance) % w.size(); }
-
 /// True if a complete write is in the target's memory, on any node.
 bool completion_is_placement(const window_core& w) noexcept {
   const fabric::network* const wide = w.ctx->wide();
@@ -170,7 +167,7 @@ void fence_run::enter(window_core& w) noexcept {
       w.fences.counts->start(number_);
       break;
     case fence_phase::issue: enter_issue(w); break;
-    case fence_phase::barrier: begin_barrier(w); break;
+    case fence_phase::barrier: w.fences.barrier.start(*w.team, id_of_collectives(w)); break;
     case fence_phase::flags: enter_flags(w); break;
     default: break;
   }
@@ -190,27 +187,10 @@ status fence_run::step(window_core& w) noexcept {
     case fence_phase::arrive:
       if (!arrived(w)) return status::not_yet;
       return among_neighbors_ ? complete_dirty(w) : status::done;  // operations sent with the finish messages
-    case fence_phase::barrier: return advance_barrier(w);
+    case fence_phase::barrier: return w.fences.barrier.state();
     case fence_phase::flags: return opened(w) ? status::done : status::not_yet;
     default: return status::done;
   }
-}
-
-void fence_run::begin_barrier(window_core& w) noexcept {
-  barrier_ = &w.fences.barrier.in(*w.team->rt->barriers, id_of_collectives(w));
-  ++barrier_->turn;
-  round_ = 0;
-  round_sent_ = false;
-}
-
-status fence_run::advance_barrier(window_core& w) noexcept {
-  for (; 1 << round_ < w.size(); ++round_) {
-    const int to = w.world_rank((w.team->rank + (1 << round_)) % w.size());
-    if (!std::exchange(round_sent_, true)) w.team->rt->barriers->tell(*barrier_, round_, to);
-    if (!dissemination::heard(*barrier_, round_)) return status::not_yet;
-    round_sent_ = false;
-  }
-  return status::done;
 }
 
 void fence_run::say_finished(window_core& w, int target) noexcept {
@@ -366,7 +346,7 @@ status fence_run::failed(window_core& w) noexcept {
       (void)all_heard(w, &target_news::neighbor_opened, f.neighbor_targets, number_, missing);
   } else {
     if (const status s = w.team->lost_member(); s != status::done) return s;
-    if (phase_ == fence_phase::barrier) missing = w.world_rank(below(w, 1 << round_));
+    if (phase_ == fence_phase::barrier) missing = w.fences.barrier.awaited();
   }
   if (missing < 0 || !w.ctx->gone(missing)) return status::done;
   w.ctx->set_last_failed(missing);
@@ -375,6 +355,7 @@ status fence_run::failed(window_core& w) noexcept {
 
 void fence_run::give_up(window_core& w, status why) noexcept {
   if (phase_ == fence_phase::count) w.fences.counts->give_up(why);
+  if (phase_ == fence_phase::barrier) w.fences.barrier.give_up(why);
   if (!apart_) return;
   set_access(w, before_);
   w.allow_locks(before_ == access_epoch::none);

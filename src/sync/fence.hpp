@@ -36,8 +36,6 @@ class fence_run final : public sync_task {
   void enter_flags(window_core& w) noexcept;
   status announce(window_core& w) noexcept;
   status complete_dirty(window_core& w) noexcept;
-  void begin_barrier(window_core& w) noexcept;
-  status advance_barrier(window_core& w) noexcept;
   bool arrived(window_core& w) noexcept;
   bool opened(window_core& w) noexcept;
   void end(window_core& w) noexcept;
@@ -54,9 +52,6 @@ class fence_run final : public sync_task {
   std::uint32_t expected_ = 0;    ///< finish messages and immediates
   status result_ = status::done;  ///< the result so far
   std::vector<int> due_;          ///< targets to be notified when the operations on them are complete
-  dissemination::barrier_state* barrier_ = nullptr;
-  unsigned round_ = 0;       ///< of the barrier
-  bool round_sent_ = false;  ///< its message has been sent
 };
 
 /// True if no epoch is open, or one that a fence may end.

@@ -13,8 +13,8 @@
 #include <utility>
 #include <vector>
 
-#include "channel/dissemination.hpp"
 #include "rma/detail/word.hpp"
+#include "runtime/message_barrier.hpp"
 #include "runtime/reduce_scatter.hpp"
 
 namespace rma::detail {
@@ -38,7 +38,7 @@ struct fence_state {
   word32 over{};             ///< number of the last fence that this rank has completed
   fence_counts arrived{};    ///< finish messages and immediates
   fence_counts opened{};
-  dissemination::barrier_handle barrier{};              ///< state of its barriers
+  message_barrier barrier;                              ///< of all fences but `placed`
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
   std::unique_ptr<reduce_scatter> counts{};             ///< of the announced puts; null before the first
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock

@@ -113,7 +113,7 @@ struct window_core : window_view {
   std::vector<int> dirty;              ///< targets with pending operations
   node_barrier barrier;
   std::uint64_t barrier_id = 0;
-  dissemination::barrier_handle far_barrier{};  ///< state of the barrier by messages
+  message_barrier far_barrier;  ///< the barrier otherwise
   layout_scheme scheme_of_layouts = layout_scheme::automatic;
   const char* layout_why = "RMA_LAYOUT";
   fence_kind fence = fence_kind::placed;  ///< never automatic

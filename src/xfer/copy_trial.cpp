@@ -7,7 +7,7 @@ namespace rma::detail {
 namespace {
 
 copy_record& record_of(window_core& w, call kind, std::uint64_t bytes) noexcept {
-  return w.team->rt->copies[kind == call::put ? 0 : 1][static_cast<std::size_t>(copy_class(bytes))];
+  return w.team->rt->copies()[kind == call::put ? 0 : 1][static_cast<std::size_t>(copy_class(bytes))];
 }
 
 copy_experience experience_of(const copy_record& record, std::uint64_t bytes) noexcept {

@@ -34,13 +34,13 @@ class staging {
   /// The offset of the next slot in this rank's segment. At most stage_slots_min may be in use.
   [[nodiscard]] std::size_t next_slot(std::size_t bytes) noexcept {
     RMA_ASSERT(held_ && bytes <= stage_slot_bytes);
-    const std::size_t slot = rt_.stage.next;
+    const std::uint32_t slot = rt_.stage.next;
     RMA_ASSERT(slot < rt_.stage.slots);
-    std::size_t& used_bytes = rt_.stage.used_bytes[slot];
+    std::uint32_t& used_bytes = rt_.stage.used_bytes[slot];
     fresh_ = fresh_ || bytes > used_bytes;
-    used_bytes = std::max(used_bytes, bytes);
+    used_bytes = std::max(used_bytes, static_cast<std::uint32_t>(bytes));
     rt_.stage.next = slot + 1 < rt_.stage.slots ? slot + 1 : 0;
-    return rt_.stage.offset + slot * stage_slot_bytes;
+    return rt_.stage.offset + std::size_t{slot} * stage_slot_bytes;
   }
   /// True if more of a slot was used than ever before: the processes had to find its pages.
   [[nodiscard]] bool was_fresh() const noexcept { return fresh_; }
@@ -54,7 +54,7 @@ class staging {
     state was = state::free;
     if (rt.stage.now.compare_exchange_strong(was, state::held, std::memory_order_acquire)) return true;
     if (was != state::unmade || !rt.stage.now.compare_exchange_strong(was, state::held)) return false;
-    for (std::size_t slots = stage_slots_max; slots >= stage_slots_min; slots /= 2) {
+    for (std::uint32_t slots = stage_slots_max; slots >= stage_slots_min; slots /= 2) {
       const auto offset = rt.take_any(slots * stage_slot_bytes, shm::page_bytes);
       if (!offset) continue;
       rt.stage.offset = *offset;

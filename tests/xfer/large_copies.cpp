@@ -49,7 +49,7 @@ struct copier {
   [[nodiscard]] bool knows_all(std::size_t bytes) const {
     if (rt.core().ops->forced() != rma::detail::user_memory::automatic) return true;
     const auto of_class = static_cast<std::size_t>(copy_class(bytes));
-    for (const auto& classes : rt.core().copies) {
+    for (const auto& classes : rt.core().copies()) {
       const rma::detail::copy_experience e = classes[of_class].load();
       for (std::size_t way = 0; way < rma::detail::ways_of(copy_class(bytes)); ++way) {
         if (e.figures[way].cost_ns == 0) return false;

@@ -56,12 +56,12 @@ unsigned send_nonsense(rma::Runtime& rt, int to) {
     send(rt, to, kind, some);
     ++sent;
   }
-  for (const message kind :
-       {message::notify, message::operation, message::reply, message::acknowledge, message::share, message::barrier}) {
+  for (const message kind : {message::notify, message::operation, message::reply, message::acknowledge, message::share,
+                             message::notification}) {
     send(rt, to, static_cast<std::uint16_t>(kind), some);
     ++sent;
   }
-  send(rt, to, static_cast<std::uint16_t>(message::barrier), round);
+  send(rt, to, static_cast<std::uint16_t>(message::notification), round);
   send(rt, to, static_cast<std::uint16_t>(message::operation), operation_without_its_pieces());
   return sent + 2;
 }

@@ -89,17 +89,22 @@ struct collective_shape {
   [[nodiscard]] bool given() const noexcept { return one != nullptr || !several.empty(); }
 };
 
-struct collective_call {
-  collective what = collective::barrier;
+/// What a collective in progress needs of its call, beside the plan that is made of the rest.
+struct collective_operands {
   const char* name = "barrier";  ///< of the call: a string literal
   const void* in = nullptr;
   void* out = nullptr;
-  std::size_t bytes = 0;  ///< length of the vector
+  UserOperation user{};
+  collective what = collective::barrier;
   element type = element::u8;
   operation op = operation::no_op;
-  UserOperation user{};
-  int root = 0;
   bool combines = false;
+  status wrong = status::done;  ///< error in this member's arguments, which the others are informed of
+};
+
+struct collective_call : collective_operands {
+  std::size_t bytes = 0;  ///< length of the vector
+  int root = 0;
   bool varied = false;
   bool in_place = false;
   collective_blocks sent{};
@@ -108,7 +113,6 @@ struct collective_call {
   std::span<const int> targets{};
   collective_shape in_shape{};
   collective_shape out_shape{};
-  status wrong = status::done;  ///< error in this member's arguments, which the others are informed of
   const Schedule* schedule = nullptr;
 };
 

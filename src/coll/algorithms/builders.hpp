@@ -97,7 +97,9 @@ void allgather(const shape& s, Schedule& to);
 }  // namespace recursive_doubling
 namespace dissemination {
 void barrier(const shape& s, Schedule& to);
-}
+/// The same by signals instead of messages.
+void signals(const shape& s, Schedule& to);
+}  // namespace dissemination
 namespace bruck {
 void allgather(const shape& s, Schedule& to);
 void alltoall(const shape& s, Schedule& to);

@@ -13,4 +13,11 @@ void barrier(const shape& s, Schedule& to) {
   }
 }
 
+void signals(const shape& s, Schedule& to) {
+  for (int distance = 1; distance < s.size; distance <<= 1) {
+    to.put_signal(scratch(), scratch(), 0, (s.rank + distance) % s.size);
+    to.wait_signal((s.rank + s.size - distance) % s.size).round();
+  }
+}
+
 }  // namespace rma::detail::coll::dissemination

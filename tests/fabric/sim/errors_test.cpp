@@ -192,7 +192,7 @@ TEST_CASE("other targets and other windows go on", "[errors]") {
   CHECK(failures > 20);
 }
 
-// Break: let the answer to a recall not say what was written last (src/channel/dissemination.cpp).
+// Break: let the answer to a recall not say what was written last (src/channel/notifications.cpp).
 TEST_CASE("a barrier holds though words that it is told by are lost", "[errors]") {
   for (std::uint64_t seed = 1; seed <= 60; ++seed) {
     std::array<int, 3> begun{};
