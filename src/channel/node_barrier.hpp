@@ -33,20 +33,20 @@ class last_ranks_spin {
     constexpr unsigned spins_for_last = 128;  // about as long as a switch
     constexpr unsigned waits_without = 32;
     if (missing >= cores) return false;
-    if (vain_ > 0) {
-      --vain_;
+    if (without_spin_ > 0) {
+      --without_spin_;
       return false;
     }
     for (unsigned i = 0; i < spins_for_last; ++i) {
       if (ready()) return true;
       spin_pause();
     }
-    vain_ = waits_without;
+    without_spin_ = waits_without;
     return false;
   }
 
  private:
-  unsigned vain_ = 0;  ///< number of waits that do not spin
+  unsigned without_spin_ = 0;  ///< number of waits that do not spin
 };
 
 class node_barrier {

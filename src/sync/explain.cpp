@@ -22,10 +22,10 @@ const target_state* state_if_known(const window_core& w, int target) noexcept {
   return far == w.far_targets.end() ? nullptr : far->second.get();
 }
 
-/// The target's state, if its lock has a path of its own with a reason; else null.
-const target_state* chosen_for(const window_core& w, int target) noexcept {
+/// The explanation of the target's lock, if it has a path of its own with a reason; else null.
+const lock_explanation* explanation_for(const window_core& w, int target) noexcept {
   const target_state* const found = state_if_known(w, target);
-  return found == nullptr || *found->lock_how == '\0' ? nullptr : found;
+  return found == nullptr ? nullptr : found->lock_explained;
 }
 
 /// The name of the lock; for one with several paths, of the path by which it was acquired.
@@ -54,9 +54,9 @@ void explain_call(const window_core& w, call what, int target, std::uint64_t wor
     case call::unlock_all:
       e.protocol = name_of_lock(w, target);
       e.why = w.locks_why;
-      if (const target_state* const chosen = chosen_for(w, target); chosen != nullptr) {
-        e.protocol = chosen->lock_how;
-        e.why = chosen->lock_why;
+      if (const lock_explanation* const own = explanation_for(w, target); own != nullptr) {
+        e.protocol = own->how;
+        e.why = own->why;
       } else if (target < 0 && w.unchecked != 0) {
         e.protocol = "none";
         e.why = "no_check";

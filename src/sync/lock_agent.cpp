@@ -291,7 +291,7 @@ void serve_lock(engine& e, int source, std::span<const std::byte> payload) noexc
     if (h.word == lock_word::answer) {
       take_answer(*w, h.target, h);
     } else {
-      take_migrate_offer(*w, h.target, h.result == lock_answer::granted);
+      take_migrate_reply(*w, h.target, h.result == lock_answer::granted);
     }
     return;
   }
@@ -316,10 +316,10 @@ lock_request& request_to(window_core& w, int target) {
   return *found;
 }
 
-void take_migrate_offer(window_core& w, int target, bool may_migrate) noexcept {
+void take_migrate_reply(window_core& w, int target, bool may_migrate) noexcept {
   lock_request& r = request_to(w, target);
   r.may_migrate = may_migrate;
-  r.home_answered_ns = w.ctx->around().now_ns();
+  r.migrate_replied_ns = w.ctx->around().now_ns();
 }
 
 void take_answer(window_core& w, int target, const lock_header& h) noexcept {

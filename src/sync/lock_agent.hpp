@@ -131,7 +131,7 @@ lock_request& begin_request(window_core& w, int target);
 /// Handles its reply; the caller holds the progress lock.
 void take_answer(window_core& w, int target, const lock_header& h) noexcept;
 /// Handles the reply to lock_word::home; the caller holds the progress lock.
-void take_migrate_offer(window_core& w, int target, bool may_migrate) noexcept;
+void take_migrate_reply(window_core& w, int target, bool may_migrate) noexcept;
 /// The last request to the target's lock manager; the caller holds the progress lock.
 lock_request& request_to(window_core& w, int target);
 /// Sends a message to the manager of another rank; the caller holds the progress lock.

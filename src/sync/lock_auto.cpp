@@ -13,10 +13,11 @@
 namespace rma::detail {
 namespace {
 
-void explain(target_state& state, const char* how, const char* why) noexcept {
-  state.lock_how = how;
-  state.lock_why = why;
-}
+constexpr lock_explanation in_memory{"cpu", "auto: the lock is in its node's memory"};
+constexpr lock_explanation by_manager{"cpu", "auto: the lock manager has answered well"};
+constexpr lock_explanation by_manager_not_small{"cpu",
+                                                "auto: the lock manager has answered well; more than a small epoch"};
+constexpr lock_explanation in_network{"network", "auto: the lock is in the network"};
 
 status lock_now(window_core& w, int target, lock_kind kind) noexcept {
   if (const status s = send_deferred_before(w, -1); s != status::done) return s;
@@ -70,18 +71,18 @@ status release_deferred(window_core& w, int target) noexcept {
 migration_reply take_reply(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
   lock_request& r = request_to(w, target);
-  if (r.home_asked_ns < 0) return migration_reply::not_asked;
-  if (r.home_answered_ns < 0) return migration_reply::asked;
-  const std::int64_t took_ns = r.home_answered_ns - r.home_asked_ns;
-  r.home_asked_ns = r.home_answered_ns = -1;
+  if (r.migrate_requested_ns < 0) return migration_reply::not_asked;
+  if (r.migrate_replied_ns < 0) return migration_reply::asked;
+  const std::int64_t took_ns = r.migrate_replied_ns - r.migrate_requested_ns;
+  r.migrate_requested_ns = r.migrate_replied_ns = -1;
   if (r.may_migrate && answers_well(w.state_of(target).experience, took_ns)) return migration_reply::yes;
   if (r.may_migrate) tell_agent(w, target, lock_word::migrate_cancel, 0, lock_kind::exclusive, true, {});
   return migration_reply::no;
 }
 
-void ask_home(window_core& w, int target) noexcept {
+void request_migration(window_core& w, int target) noexcept {
   const std::lock_guard guard(w.ctx->lock());
-  request_to(w, target).home_asked_ns = w.ctx->around().now_ns();
+  request_to(w, target).migrate_requested_ns = w.ctx->around().now_ns();
   tell_agent(w, target, lock_word::migrate_request, 0, lock_kind::exclusive, true, {});
 }
 
@@ -100,7 +101,7 @@ bool is_named(window_core& w, int target) noexcept {
   if (s == status::done)
     s = remote_read(*w.team->rt->ops, *w.ctx->wide(), w.world_rank(target), region, region.address + address, &state,
                     sizeof state);
-  return s == status::done && may_bring(state, w.ctx->rank());
+  return s == status::done && may_migrate_to_cpu(state, w.ctx->rank());
 }
 
 status migrate_to_cpu(window_core& w, int target) noexcept {
@@ -124,11 +125,11 @@ status release_there(window_core& w, int target, lock_kind kind) noexcept {
   if (!prefers_cpu(state.experience) || kind != lock_kind::exclusive) return release_hybrid(w, target, kind);
   const migration_reply reply = take_reply(w, target);
   const auto_end end = end_of(reply, reply == migration_reply::yes && is_named(w, target));
-  if (end == auto_end::bring) return migrate_to_cpu(w, target);
+  if (end == auto_end::migrate) return migrate_to_cpu(w, target);
   if (end == auto_end::cancel) cancel_migration(w, target);
   if (reply == migration_reply::yes || reply == migration_reply::no) state.experience = after_no(state.experience);
   const status s = release_hybrid(w, target, kind);
-  if (end == auto_end::request_migration && s == status::done) ask_home(w, target);
+  if (end == auto_end::request_migration && s == status::done) request_migration(w, target);
   return s;
 }
 
@@ -136,13 +137,11 @@ status release_there(window_core& w, int target, lock_kind kind) noexcept {
 
 void explain_path(target_state& state) noexcept {
   switch (state.path) {
-    case lock_path::cpu: return explain(state, "cpu", "auto: the lock is in its node's memory");
+    case lock_path::cpu: state.lock_explained = &in_memory; break;
     case lock_path::agent:
-      return explain(state, "cpu",
-                     state.deferrable == deferral::none
-                         ? "auto: the lock manager has answered well"
-                         : "auto: the lock manager has answered well; more than a small epoch");
-    case lock_path::network: return explain(state, "network", "auto: the lock is in the network");
+      state.lock_explained = state.deferrable == deferral::none ? &by_manager : &by_manager_not_small;
+      break;
+    case lock_path::network: state.lock_explained = &in_network; break;
   }
 }
 

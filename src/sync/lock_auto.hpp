@@ -61,16 +61,16 @@ enum class migration_reply : std::uint8_t { not_asked, asked, yes, no };
 enum class auto_end : std::uint8_t {
   release,
   request_migration,  ///< releases, and asks the manager for permission to move the lock
-  bring,              ///< leaves the network word as "away", and notifies the manager
+  migrate,            ///< leaves the network word as "away", and notifies the manager
   cancel,             ///< releases, and cancels the migration at the manager
 };
 /// `named`: the CPU word still names this rank as the one that may move the lock.
 constexpr auto_end end_of(migration_reply reply, bool named) noexcept {
   if (reply == migration_reply::asked || reply == migration_reply::no) return auto_end::release;
   if (reply == migration_reply::not_asked) return auto_end::request_migration;
-  return named ? auto_end::bring : auto_end::cancel;
+  return named ? auto_end::migrate : auto_end::cancel;
 }
-static_assert(end_of(migration_reply::yes, true) == auto_end::bring);
+static_assert(end_of(migration_reply::yes, true) == auto_end::migrate);
 static_assert(end_of(migration_reply::yes, false) == auto_end::cancel);
 
 status lock_auto(window_core& w, int target, lock_kind kind, deferral by) noexcept;

@@ -206,7 +206,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool at_h
   if (w.lock_stays) return false;
   const bool adaptive = w.policy == lock_policy::adaptive || w.policy == lock_policy::native;
   const bool counts_all = w.alone && !w.defers_far;
-  const bool well = at_home || (adaptive && !counts_all && late < lateness_of_rent);
+  const bool well = at_home || (adaptive && !counts_all && late < excess_of_benefit);
   // Locks lost to a rank without neighbors count at once.
   const std::uint32_t weight = adaptive && w.alone && w.defers_far ? late : 1;
   migration_words& words = block.migration;
@@ -214,7 +214,7 @@ bool note_request(window_core& w, window_block& block, lock_kind kind, bool at_h
                                 words.migration_cost.load(std::memory_order_relaxed),
                                 words.local_streak.load(std::memory_order_relaxed), false};
   const migration_ledger after =
-      accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_price_min, weight);
+      accounted(before, w.policy, w.policy_threshold, well, adaptive && counts_all ? 1 : migration_cost_min, weight);
   // Concurrent writers may lose a count, which is acceptable in a heuristic.
   if (after.benefit != before.benefit) words.benefit.store(after.benefit);
   if (after.migration_cost != before.migration_cost) words.migration_cost.store(after.migration_cost);

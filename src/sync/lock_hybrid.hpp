@@ -50,8 +50,8 @@ struct migration_ledger {
   std::uint32_t local_streak = 0;  ///< requests of the lock's home since the last migration, as far as they are counted
   bool migrate = false;
 };
-inline constexpr std::uint32_t migration_price_min = 4;
-inline constexpr std::uint32_t migration_price_max = 512;
+inline constexpr std::uint32_t migration_cost_min = 4;
+inline constexpr std::uint32_t migration_cost_max = 512;
 
 /// Policy "pattern": `benefit` holds the sides of the last requests, one bit each; 1 is the other side.
 inline constexpr unsigned pattern_length = 8;
@@ -65,13 +65,13 @@ constexpr migration_ledger followed(migration_ledger l, bool at_home) noexcept {
 
 /// The ledger after a request from the lock's home (`home`), or from the other side.
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool at_home,
-                                     std::uint32_t price_min = migration_price_min, std::uint32_t weight = 1) noexcept {
+                                     std::uint32_t cost_min = migration_cost_min, std::uint32_t weight = 1) noexcept {
   if (policy == lock_policy::pattern) return followed(l, at_home);
   l.migrate = false;
-  l.migration_cost = std::max(l.migration_cost, price_min);
+  l.migration_cost = std::max(l.migration_cost, cost_min);
   if (at_home) {
     l.benefit = policy == lock_policy::threshold || l.benefit == 0 ? 0 : l.benefit - 1;
-    l.local_streak = std::min(l.local_streak + 1, migration_price_max);
+    l.local_streak = std::min(l.local_streak + 1, migration_cost_max);
     return l;
   }
   l.benefit += weight;
@@ -81,7 +81,7 @@ constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std
   if (l.benefit < needed) return l;
   const bool failed_attempt = l.local_streak < l.migration_cost;
   l.migration_cost =
-      failed_attempt ? std::min(2 * l.migration_cost, migration_price_max) : std::max(l.migration_cost / 2, price_min);
+      failed_attempt ? std::min(2 * l.migration_cost, migration_cost_max) : std::max(l.migration_cost / 2, cost_min);
   l.benefit = 0;
   l.local_streak = 0;
   l.migrate = true;
@@ -110,17 +110,17 @@ constexpr std::uint64_t migration_offered(std::uint64_t state, std::uint64_t net
   return migrating_tag(rank) | (state & lock_waiters);
 }
 /// True while the CPU word names this rank as the one that may move the lock.
-constexpr bool may_bring(std::uint64_t state, int rank) noexcept {
+constexpr bool may_migrate_to_cpu(std::uint64_t state, int rank) noexcept {
   return (state & ~lock_waiters) == migrating_tag(rank);
 }
 /// The CPU word after this rank has moved the lock.
 constexpr std::uint64_t migration_finished(std::uint64_t state, std::uint64_t network_word, int rank) noexcept {
-  if (!may_bring(state, rank) || (network_word & network_away) == 0) return state;
+  if (!may_migrate_to_cpu(state, rank) || (network_word & network_away) == 0) return state;
   return lock_counted | (state & lock_waiters);
 }
 /// The CPU word after this rank has cancelled the migration.
 constexpr std::uint64_t migration_cancelled(std::uint64_t state, int rank) noexcept {
-  return may_bring(state, rank) ? granted_tag(rank) | (state & lock_waiters) : state;
+  return may_migrate_to_cpu(state, rank) ? granted_tag(rank) | (state & lock_waiters) : state;
 }
 /// The CPU word after this rank, to which the manager had granted the lock, gives up before it has moved it to the
 /// network: both words still say "away".
@@ -135,13 +135,13 @@ static_assert(migration_cancelled(migrating_tag(1), 2) == migrating_tag(1));
 static_assert(grant_withdrawn(granted_tag(1), 0, 1) == granted_tag(1));
 
 /// Excess time, in network locks, from which a rank of another node wants the lock to migrate.
-inline constexpr std::uint32_t lateness_of_rent = 2;
+inline constexpr std::uint32_t excess_of_benefit = 2;
 
 /// Counts a request for the lock in the target's block; true if the lock should migrate. `near`: called by a rank of
 /// the node, with `home` if the lock is there; else by the lock manager in CPU mode, for a rank with that excess
 /// (`late`).
 bool note_request(window_core& w, window_block& block, lock_kind kind, bool at_home,
-                  std::uint32_t late = lateness_of_rent) noexcept;
+                  std::uint32_t late = excess_of_benefit) noexcept;
 /// Finishes the step of a dead rank with the lock of a mapped target. True if there was one.
 bool mend(window_core& w, int target) noexcept;
 /// Sets the words of this rank's own lock, before any rank can request it.

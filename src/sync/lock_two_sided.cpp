@@ -57,18 +57,20 @@ class epoch_pieces {
 constexpr std::size_t framing_bytes = sizeof(lock_header) + sizeof(std::uint32_t);
 
 /// The reason of a deferral, for the trace.
-const char* why_deferred(bool by_auto, deferral by) noexcept {
-  switch (by) {
-    case deferral::none: break;
-    case deferral::call:
-      return by_auto ? "auto: the lock manager has answered well; the call is deferrable" : "the call is deferrable";
-    case deferral::hint:
-      return by_auto ? "auto: the lock manager has answered well; Hints::lock is deferred" : "Hints::lock is deferred";
-    case deferral::setting:
-      return by_auto ? "auto: the lock manager has answered well; RMA_LOCK=auto:deferred"
-                     : "RMA_LOCK=two-sided:deferred";
-  }
-  return "";
+const lock_explanation& explain_deferred(bool by_auto, deferral by) noexcept {
+  static constexpr lock_explanation by_lock_auto[] = {
+      {"two-sided:deferred", ""},
+      {"two-sided:deferred", "auto: the lock manager has answered well; the call is deferrable"},
+      {"two-sided:deferred", "auto: the lock manager has answered well; Hints::lock is deferred"},
+      {"two-sided:deferred", "auto: the lock manager has answered well; RMA_LOCK=auto:deferred"},
+  };
+  static constexpr lock_explanation by_request[] = {
+      {"two-sided:deferred", ""},
+      {"two-sided:deferred", "the call is deferrable"},
+      {"two-sided:deferred", "Hints::lock is deferred"},
+      {"two-sided:deferred", "RMA_LOCK=two-sided:deferred"},
+  };
+  return (by_auto ? by_lock_auto : by_request)[static_cast<std::size_t>(by)];
 }
 
 }  // namespace
@@ -114,8 +116,7 @@ void begin_deferred(window_core& w, int target, lock_kind kind) {
   w.deferred.push_back(target);
   state.epoch = std::make_unique<deferred_epoch>();
   state.epoch->kind = kind;
-  state.lock_how = "two-sided:deferred";
-  state.lock_why = why_deferred(w.defers_far, state.deferrable);
+  state.lock_explained = &explain_deferred(w.defers_far, state.deferrable);
 }
 
 std::unique_ptr<deferred_epoch> take_deferred(window_core& w, int target) {
@@ -173,7 +174,7 @@ status send_deferred(window_core& w, int target) noexcept {
   const status s = w.defers_far ? lock_by<hybrid_machine>(w, target, kind) : lock_by<agent_machine>(w, target, kind);
   if (s != status::done) return s;
   target_state& state = w.state_of(target);
-  state.lock_how = "";
+  state.lock_explained = nullptr;
   if (w.defers_far) explain_path(state);
   (void)take_deferred(w, target);
   send_operations(w, target);

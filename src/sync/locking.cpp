@@ -140,15 +140,15 @@ status release_all(window_core& w) noexcept {
 status go_unchecked(window_core& w, int target) noexcept {
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
   target_state& state = w.state_of(target);
-  state.lock_how = "none";
-  state.lock_why = "no_check";
+  static constexpr lock_explanation unchecked{"none", "no_check"};
+  state.lock_explained = &unchecked;
   return status::done;
 }
 
 status acquire_lock(window_core& w, int target, lock_kind kind, deferral by) noexcept {
   if (w.is_far(target) && w.ctx->wide() == nullptr) return status::unreachable;
   target_state& state = w.state_of(target);
-  state.lock_how = "";
+  state.lock_explained = nullptr;
   state.deferrable = by;
   if (is_held_already(w)) return status::done;
   if (!is_counted(w, target)) return w.lock_row->lock(w, target, kind, by);

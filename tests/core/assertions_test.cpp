@@ -321,8 +321,8 @@ const violation of_locks[] = {
      [] { (void)after_placed(fence_phase::over, assertion::none); }},
     {"an atomic takes less than no time", "took_ns >= 0", [] { (void)after_atomic({}, -1); }},
     {"a lock manager answers instead of no atomic", "atomics > 0", [] { (void)after_answer({}, 1, 0); }},
-    {"a lock migrates after more epochs than it ever waits for", "e.migrate_after <= home_after_max",
-     [] { (void)after_no({.migrate_after = home_after_max + 1}); }},
+    {"a lock migrates after more epochs than it ever waits for", "e.migrate_after <= migrate_after_max",
+     [] { (void)after_no({.migrate_after = migrate_after_max + 1}); }},
     {"a fence opens an epoch that no operation follows", "now == last",
      [] { (void)after_imm_opt(fence_phase::barrier, assertion::no_succeed); }},
 };

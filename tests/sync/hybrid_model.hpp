@@ -431,7 +431,8 @@ struct model {
     emit(next);
     if (!chooses || is_near(r) || of(r).epoch) return;
     const migration_reply reply = of(r).reply;
-    const bool named = may_bring(cpu, r) || (broken == mutation::blind_return && reply == migration_reply::yes);
+    const bool named =
+        may_migrate_to_cpu(cpu, r) || (broken == mutation::blind_return && reply == migration_reply::yes);
     const auto_end end = end_of(reply, named);
     if (reply == migration_reply::yes) emit(next.answered_late(r));
     if (reply != migration_reply::asked) next.of(r).reply = migration_reply::not_asked;
@@ -440,7 +441,7 @@ struct model {
       emit(next);
     } else if (end == auto_end::cancel) {
       emit(next.answered_late(r));
-    } else if (end == auto_end::bring) {
+    } else if (end == auto_end::migrate) {
       model returns = moved_to(r, place::returning);
       returns.of(r).reply = migration_reply::not_asked;
       returns.net += leave_request(r).operand;

@@ -55,14 +55,14 @@ TEST_CASE("a lock manager that answers costs nothing, one that is away does", "[
   for (int i = 0; i < 1000; ++i) e = after_answer(e, 25'000, atomics_per_answer(e));
   CHECK(excess_locks(e) == 0);
   lock_experience once = after_answer(e, 5'000'000, atomics_per_answer(e));
-  CHECK(excess_locks(once) == debt_once_locks);  // it has neighbors: one absence says little
+  CHECK(excess_locks(once) == excess_once_locks);  // it has neighbors: one absence says little
   for (int i = 0; i < 4; ++i) once = after_answer(once, 25'000, atomics_per_answer(e));
   CHECK(excess_locks(once) == 0);
   for (int i = 0; i < 3; ++i) once = after_answer(once, 60'000, atomics_per_answer(e));
-  CHECK(excess_locks(once) >= lateness_of_rent);
+  CHECK(excess_locks(once) >= excess_of_benefit);
   CHECK(excess_locks(found_at(once, lock_place::network)) == 0);
   e.alone = true;
-  CHECK(excess_locks(after_answer(e, 5'000'000, atomics_per_answer(e))) == lateness_max);
+  CHECK(excess_locks(after_answer(e, 5'000'000, atomics_per_answer(e))) == excess_locks_max);
   CHECK(excess_locks(after_answer(e, 130'000, atomics_per_answer(e))) == 5);
   e.writes = true;  // the network's unlock does not wait for them
   CHECK(excess_locks(after_answer(e, 130'000, atomics_per_answer(e))) == 6);

@@ -87,7 +87,7 @@ std::uint32_t node_platform::arm(bool serves) noexcept {
   rank_slot& mine = board_.slot(board_.me());
   mine.inside.store(static_cast<std::uint32_t>(whereabouts::asleep), std::memory_order_relaxed);
   const std::uint32_t rings = rings_.load();
-  const auto how = static_cast<std::uint32_t>(watched_.empty() ? doorbell::futex : doorbell::bell);
+  const auto how = static_cast<std::uint32_t>(polled_.empty() ? doorbell::futex : doorbell::bell);
   const std::uint32_t fresh =
       (arms_.fetch_add(1, std::memory_order_relaxed) << doorbell_bits) | (serves ? doorbell_serves : 0) | how;
   auto found = static_cast<std::uint32_t>(doorbell::idle);
@@ -103,11 +103,11 @@ std::uint32_t node_platform::arm(bool serves) noexcept {
   } else if (!first) {
     detail::full_fence();
   }
-  return !watched_.empty() ? rings : first ? fresh : found;
+  return !polled_.empty() ? rings : first ? fresh : found;
 }
 
 void node_platform::sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept {
-  if (watched_.empty()) {
+  if (polled_.empty()) {
     detail::futex_wait(board_.slot(board_.me()).doorbell, armed, timeout_ns);
   } else {
     sleep_on_descriptors(armed, timeout_ns);
@@ -116,8 +116,8 @@ void node_platform::sleep(std::uint32_t armed, std::int64_t timeout_ns) noexcept
 }
 
 void node_platform::watch(int descriptor) {
-  if (watched_.empty()) watched_.push_back({board_.bell(), POLLIN, 0});
-  watched_.push_back({descriptor, POLLIN, 0});
+  if (polled_.empty()) polled_.push_back({board_.bell(), POLLIN, 0});
+  polled_.push_back({descriptor, POLLIN, 0});
 }
 
 // One thread polls the descriptors, the others sleep until it returns: then every thread tests its condition again, and
@@ -137,8 +137,8 @@ void node_platform::sleep_on_descriptors(std::uint32_t rings, std::int64_t timeo
 
 void node_platform::poll_descriptors(std::int64_t timeout_ns) noexcept {
   std::array<pollfd, 4> all{};
-  const std::size_t count = std::min(watched_.size(), all.size());
-  std::copy_n(watched_.begin(), count, all.begin());
+  const std::size_t count = std::min(polled_.size(), all.size());
+  std::copy_n(polled_.begin(), count, all.begin());
   const timespec timeout{static_cast<time_t>(timeout_ns / 1'000'000'000),
                          static_cast<long>(timeout_ns % 1'000'000'000)};
   if (::ppoll(all.data(), count, &timeout, nullptr) > 0 && (all[0].revents & POLLIN) != 0) board_.take_ring();

@@ -50,7 +50,7 @@ class node_platform final : public detail::platform {
   void poll_descriptors(std::int64_t timeout_ns) noexcept;
 
   board& board_;
-  std::vector<pollfd> watched_;          ///< the bell is the first; empty: the futex suffices
+  std::vector<pollfd> polled_;           ///< the bell is the first; empty: the futex suffices
   std::atomic<std::uint32_t> arms_ = 0;  ///< number of armings of the doorbell
   std::atomic<bool> polling_ = false;    ///< a thread of this rank watches the descriptors
   std::atomic<unsigned> followers_ = 0;  ///< other sleeping threads, which it wakes

@@ -50,7 +50,7 @@ void broken_connections::abandon(connection& c, status result, fabric::sink& to)
   queued_.end(c, result, bounced_, to);
   if (result == status::peer_failed) {
     for (const completion_action& w : std::exchange(c.resend, {})) bounced_.end(w, result, to);
-    end_doubtful(c, result, to);
+    end_unresolved(c, result, to);
   } else if (!c.unresolved.empty()) {
     c.doubt_since_ns = detail::clock_ns();
     list(doubted_, c);
@@ -73,12 +73,12 @@ void broken_connections::resolve_doubts(fabric::sink& to) noexcept {
     const bool late = now_ns - c->doubt_since_ns > doubt_ns;
     if (!dead && !lives && !late) return false;
     if (!dead && !lives) all_.lose(*c, to);
-    end_doubtful(*c, lives ? status::transfer_failed : status::peer_failed, to);
+    end_unresolved(*c, lives ? status::transfer_failed : status::peer_failed, to);
     return true;
   });
 }
 
-void broken_connections::end_doubtful(connection& c, status result, fabric::sink& to) noexcept {
+void broken_connections::end_unresolved(connection& c, status result, fabric::sink& to) noexcept {
   for (const completion_action& w : std::exchange(c.unresolved, {})) bounced_.end(w, result, to);
 }
 

@@ -38,7 +38,7 @@ class broken_connections {
 
  private:
   void abandon(connection& c, status result, fabric::sink& to) noexcept;
-  void end_doubtful(connection& c, status result, fabric::sink& to) noexcept;
+  void end_unresolved(connection& c, status result, fabric::sink& to) noexcept;
 
   connections& all_;
   local_memory& memory_;

@@ -178,7 +178,7 @@ void bulk_channels::drop(bulk_channel& b) noexcept {
   }
 }
 
-void bulk_channels::end_doubtful(connection& c, bool dead, fabric::sink& to) noexcept {
+void bulk_channels::end_unresolved(connection& c, bool dead, fabric::sink& to) noexcept {
   for (const bulk_entry& each : std::exchange(c.bulk->unresolved, {}))
     end(each, dead ? status::peer_failed : each.result, to);
 }
@@ -203,7 +203,7 @@ void bulk_channels::abandon(connection& c, fabric::sink& to) noexcept {
 
 void bulk_channels::end_all(connection& c, fabric::sink& to) noexcept {
   forget_queue(*c.bulk);
-  end_doubtful(c, true, to);
+  end_unresolved(c, true, to);
   for (bulk_line* line : {&c.bulk->sends, &c.bulk->receives}) {
     while (!line->empty()) {
       if (line == &c.bulk->sends) --sends_;
@@ -254,7 +254,7 @@ bool bulk_channels::needs_no_more(connection& c, fabric::sink& to) noexcept {
 void bulk_channels::resolve_doubts(connection& c, fabric::sink& to) noexcept {
   const std::int64_t broken_ns = c.bulk->broken_ns;
   if (c.heard_ns.load(std::memory_order_relaxed) > broken_ns) {
-    end_doubtful(c, false, to);
+    end_unresolved(c, false, to);
   } else if (detail::clock_ns() - broken_ns > drain_ns + doubt_ns) {
     all_.lose(c, to);
   }

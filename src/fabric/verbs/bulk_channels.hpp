@@ -49,7 +49,7 @@ class bulk_channels {
   void post(connection& c) noexcept;
   void end(const bulk_entry& entry, status result, fabric::sink& to, std::uint64_t bytes = 0) noexcept;
   void release(const bulk_entry& entry) noexcept;
-  void end_doubtful(connection& c, bool dead, fabric::sink& to) noexcept;
+  void end_unresolved(connection& c, bool dead, fabric::sink& to) noexcept;
   void end_all(connection& c, fabric::sink& to) noexcept;
   void forget_queue(bulk_channel& b) noexcept;
   bool needs_no_more(connection& c, fabric::sink& to) noexcept;
