@@ -185,8 +185,8 @@ status start_call(detail::team_core& team, const detail::collective_call& call, 
   return status::done;
 }
 
-/// A name that is set for barriers makes the blocking one a schedule, as the others are.
-bool is_scheduled(const detail::team_core& team) noexcept {
+/// True if a name is set for barriers: the blocking one is started like any other collective then.
+bool is_named(const detail::team_core& team) noexcept {
   return team.rt->collectives->forced(detail::collective::barrier) != nullptr;
 }
 
@@ -195,11 +195,11 @@ bool is_scheduled(const detail::team_core& team) noexcept {
   const traced event(team, call);
   const status s = team.barrier();
   const bool in_memory = team.has_lines && team.rt->intranode;
-  event.end(in_memory ? "flags" : "dissemination", in_memory ? "all members share memory" : "auto, without a schedule");
+  event.end(in_memory ? "flags" : "dissemination", in_memory ? "all members share memory" : "auto: the schedule that is kept");
   return s;
 }
 
-/// The barrier without a schedule. Windows also use it.
+/// The barrier of teams and windows: flags in memory, or a schedule that is kept.
 status own_barrier(detail::team_core& team) noexcept {
   const detail::call_scope in(*team.rt->ctx, "barrier", -1, true);
   if (const status s = team.rt->ctx->check_caller(); s != status::done) return s;
@@ -211,13 +211,13 @@ status own_barrier(detail::team_core& team) noexcept {
 }  // namespace
 
 void Team::barrier(source where) {
-  if (is_scheduled(*core_)) [[unlikely]]
+  if (is_named(*core_)) [[unlikely]]
     return run(of_barrier(), where);
   require("barrier", own_barrier(*core_), where);
 }
 
 status Team::try_barrier() noexcept {
-  if (is_scheduled(*core_)) [[unlikely]]
+  if (is_named(*core_)) [[unlikely]]
     return try_run(of_barrier());
   return own_barrier(*core_);
 }
