@@ -195,7 +195,8 @@ bool is_named(const detail::team_core& team) noexcept {
   const traced event(team, call);
   const status s = team.barrier();
   const bool in_memory = team.has_lines && team.rt->intranode;
-  event.end(in_memory ? "flags" : "dissemination", in_memory ? "all members share memory" : "auto: the schedule that is kept");
+  event.end(in_memory ? "flags" : "dissemination",
+            in_memory ? "all members share memory" : "auto: the schedule that is kept");
   return s;
 }
 

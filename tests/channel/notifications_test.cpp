@@ -47,10 +47,19 @@ struct side {
   }
   /// True if it has been heard already; nothing is awaited afterwards.
   bool knows(unsigned round, int from) {
+    const bool yes = begins_to_await(round, from);
     const std::lock_guard guard(ctx.lock());
-    const bool yes = all.await(*at, round, from);
     all.give_up(*at);
     return yes;
+  }
+  void begin_wait() {
+    const std::lock_guard guard(ctx.lock());
+    all.begin_wait(*at);
+  }
+  /// True if it has been heard already.
+  bool begins_to_await(unsigned round, int from) {
+    const std::lock_guard guard(ctx.lock());
+    return all.await(*at, round, from);
   }
   /// A blocking wait for that round of the turn.
   status meet(unsigned round, int from) {
@@ -118,10 +127,11 @@ TEST_CASE("who awaits a round is called once it has been reported", "[channel][n
     const std::lock_guard guard(two.b.ctx.lock());
     REQUIRE_FALSE(two.at_b.all.await(*two.at_b.at, 1, 0));
   }
-  for (const unsigned round : {0U, 1U, 1U}) {
-    CHECK(two.at_b.heard == 0);
-    two.at_a.notify(round, 1);
-  }
+  two.at_a.notify(0, 1);
+  two.at_b.progress();
+  CHECK(two.at_b.heard == 0);
+  two.at_a.notify(1, 1);
+  two.at_a.notify(1, 1);
   two.at_b.progress();
   CHECK(two.at_b.heard == 1);
   CHECK(two.at_b.at->awaited == notifications::no_round);
@@ -319,6 +329,34 @@ TEST_CASE("an answer to a recall brings nothing that was not said", "[channel][n
   };
   CHECK(two.wait() == status::peer_failed);  // not told this turn
   CHECK_FALSE(two.waiting.c.knows(0, 0));
+}
+
+TEST_CASE("progress finds a word that is written during a wait", "[channel][notifications]") {
+  far_pair two;
+  two.come_to_write();
+  ++two.waiting.c.at->turn;
+  two.waiting.c.begin_wait();
+  REQUIRE_FALSE(two.waiting.c.begins_to_await(0, 0));
+  const int before = two.waiting.c.heard;
+  two.sender.report();
+  two.waiting.progress();
+  CHECK(two.waiting.c.heard == before + 1);
+}
+
+TEST_CASE("a rank that does not look at words is notified by a message", "[channel][notifications]") {
+  far_pair two;
+  two.come_to_write();
+  ++two.waiting.c.at->turn;
+  REQUIRE_FALSE(two.waiting.c.begins_to_await(0, 0));  // and recalls the invitation
+  const int before = two.waiting.c.heard;
+  const bool is_recalled_late = GENERATE(false, true);  // the sender has written by then, and says so in its answer
+  if (is_recalled_late) two.sender.report();
+  two.sender.progress();
+  two.waiting.progress();
+  CHECK(two.waiting.c.heard == before + (is_recalled_late ? 1 : 0));
+  if (!is_recalled_late) two.sender.report();
+  two.waiting.progress();
+  CHECK(two.waiting.c.heard == before + 1);
 }
 
 TEST_CASE("a word counts for its invitation, and for this turn and the next", "[channel][notifications]") {
