@@ -60,7 +60,7 @@ namespace detail {
 /// Precedes each record in a buffer.
 struct aggregated_record {
   std::int32_t target;
-  std::uint16_t bytes;  ///< of the record, this header included; a multiple of 8
+  std::uint16_t bytes;  ///< length of the record, this header included; a multiple of 8
   std::uint8_t kind;
   std::uint8_t op;
 };
@@ -92,7 +92,7 @@ class record_router {
  private:
   class routes;
   std::unique_ptr<routes> routes_;
-  const int* groups_ = nullptr;  ///< of each rank
+  const int* groups_ = nullptr;  ///< group of each rank
   int my_group_ = 0;
 };
 
@@ -175,7 +175,7 @@ class Aggregator {
   void flush() {
     router_->flush();
     window_.flush_all();
-    if (node_) node_->barrier();  // what goes to this rank may have been applied by its neighbors
+    if (node_) node_->barrier();  // operations for this rank may have been applied by its neighbors
     window_.sync();
   }
   /// Does a last `flush` and ends the aggregator: the destructor has nothing left to do.

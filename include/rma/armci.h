@@ -15,7 +15,7 @@
  */
 #ifndef RMA_ARMCI_H
 #define RMA_ARMCI_H
-#define _ARMCI_H_ /* what other implementations guard theirs with: one of them is enough */
+#define _ARMCI_H_ /* the guard of other implementations' headers: one of them is enough */
 
 #ifdef RMA_ARMCI_COMEX
 #ifndef RMA_ARMCI_NO_MPI
@@ -62,7 +62,7 @@ typedef struct armci_hdl_s {
 /** A set of processes; the caller keeps it, copies are the same group. */
 typedef struct {
 #ifndef RMA_ARMCI_NO_MPI
-  MPI_Comm comm; /**< of the members; the program may use it */
+  MPI_Comm comm; /**< communicator of the members; the program may use it */
   MPI_Comm noncoll_pgroup_comm;
 #endif
   int* grp_to_abs;
@@ -112,7 +112,7 @@ void ARMCI_Access_end(void* ptr);
 
 /* ---- order ------------------------------------------------------------------------------------------------------ */
 
-/** What this process has done to `proc` is there. */
+/** Completes the operations of this process on `proc`, there. */
 void ARMCI_Fence(int proc);
 void ARMCI_AllFence(void);
 /** AllFence and a barrier of all processes. */

@@ -121,9 +121,9 @@ enum class lock_policy : std::uint8_t {
 /// hybrid `adaptive` and `home=cpu`.
 struct LockChoice {
   lock_protocol protocol = lock_protocol::automatic;  ///< `automatic`: as in RMA_LOCK
-  lock_scheme scheme = lock_scheme::automatic;        ///< of `network`
-  lock_home home = lock_home::automatic;              ///< of `hybrid`
-  lock_policy policy = lock_policy::automatic;        ///< of `hybrid`; lock `automatic` is always adaptive
+  lock_scheme scheme = lock_scheme::automatic;        ///< scheme of `network`
+  lock_home home = lock_home::automatic;              ///< home of `hybrid`
+  lock_policy policy = lock_policy::automatic;        ///< policy of `hybrid`; lock `automatic` is always adaptive
   unsigned threshold = 8;                             ///< K of policy `threshold`
   bool deferred = false;                              ///< makes each lock() of the window rma::deferrable
 

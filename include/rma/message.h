@@ -55,7 +55,7 @@ void armci_msg_group_bcast_scope(int scope, void* buffer, int bytes, int root, A
 /** The result is at process 0. */
 void armci_msg_reduce(void* x, int n, char* op, int type);
 void armci_msg_reduce_scope(int scope, void* x, int n, char* op, int type);
-/** Of the records of those that contribute, all get the one whose first element is the least or the greatest. */
+/** All get one record of those contributed: the one whose first element is the least or the greatest. */
 void armci_msg_sel(void* x, int bytes, char* op, int type, int contribute);
 void armci_msg_sel_scope(int scope, void* x, int bytes, char* op, int type, int contribute);
 /** Each process gives its own entry and gets the others'. */

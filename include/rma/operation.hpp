@@ -73,8 +73,8 @@ inline constexpr std::size_t element_count = 24;  ///< number of element types
 /// int64_t), (double; int64_t), (float; float), (double; double).
 template <class T, class Index = int>
 struct ValueIndex {
-  T value;      ///< what is compared
-  Index index;  ///< of equal values the one with the smallest index remains
+  T value;      ///< value that is compared
+  Index index;  ///< smallest index of equal values remains
   /// True if both parts are equal.
   friend bool operator==(const ValueIndex&, const ValueIndex&) = default;
 };

@@ -13,12 +13,12 @@
 namespace rma::detail {
 namespace {
 
-constexpr unsigned slots = 2;  ///< of each box, at either end
+constexpr unsigned slots = 2;  ///< slots of each box, at either end
 constexpr std::size_t buffer_bytes_max = 16384;
 
 /// The head of each buffer.
 struct buffer_head {
-  std::uint32_t bytes;          ///< of the buffer, this included
+  std::uint32_t bytes;          ///< length of the buffer, this header included
   std::uint16_t last;           ///< no buffer follows before the next flush
   std::uint16_t credit_signal;  ///< raised at the sender when the slot is free
 };

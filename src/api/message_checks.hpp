@@ -29,7 +29,7 @@ inline status check_receive(const team_core& team, int from, int tag) noexcept {
 /// The lines of short messages with a member, if they are known, the team is not revoked, and any thread may call; else
 /// null. Needs no call.
 inline shm::line_pair* lines_of_any_thread(const team_core& team, int r, int tag) noexcept {
-  const auto i = static_cast<std::uint32_t>(r - team.first);  // of no member: beyond all
+  const auto i = static_cast<std::uint32_t>(r - team.first);  // a rank that is no member is beyond all
   if (i >= static_cast<std::uint32_t>(team.mapped) || team.message_lines == nullptr || tag < any_tag ||
       team.revoked.load(std::memory_order_relaxed) || team.messages->ctx().is_single_threaded())
     return nullptr;
@@ -38,7 +38,7 @@ inline shm::line_pair* lines_of_any_thread(const team_core& team, int r, int tag
 
 /// The lines of short messages with a member, if they are known and it may be called at all; else null.
 inline shm::line_pair* lines_of(const team_core& team, int r, int tag) noexcept {
-  const auto i = static_cast<std::uint32_t>(r - team.first);  // of no member: beyond all
+  const auto i = static_cast<std::uint32_t>(r - team.first);  // a rank that is no member is beyond all
   if (i >= static_cast<std::uint32_t>(team.mapped) || team.message_lines == nullptr || tag < any_tag) return nullptr;
   shm::line_pair* const found = team.message_lines[i].load(std::memory_order_relaxed);
   const bool may = !team.revoked.load(std::memory_order_relaxed) && team.messages->ctx().check_caller() == status::done;

@@ -36,7 +36,7 @@ struct refusal {
   status code;
   int target;
   std::uint64_t displacement;
-  std::uint64_t count;   ///< of elements, or of bytes where the call counts in them
+  std::uint64_t count;   ///< number of elements, or of bytes where the call counts in them
   const Layout* layout;  ///< where its data lie at the target, else null
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 struct reduction {
   rma::operation how;
-  bool absolute = false;  ///< of absolute values
+  bool absolute = false;  ///< absolute values are compared
 };
 
 // Names that begin with "&" or "|" precede the single characters.

@@ -54,7 +54,7 @@ std::string after(const options& how) {
   return " after " + std::to_string(how.timeout_ms) + " ms";
 }
 
-/// Whose process the job's server is in.
+/// The process that the job's server is in, in words for errors.
 std::string server_process(const options& how) { return rank_0_serves(how) ? "the process of rank 0" : "rmarun"; }
 
 /// The advice in the error when no server can be reached.

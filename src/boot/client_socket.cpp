@@ -85,7 +85,7 @@ void socket_client::begin_step(std::string_view what, bool waits) noexcept try {
 std::string socket_client::late_ranks() {
   const auto deadline = boot_clock::now() + ask_patience;
   frame reply;
-  overdue_ = 0;  // what was asked before does not matter any more
+  overdue_ = 0;  // replies to earlier requests do not matter any more
   for (status s = send(bare_frame(message::ask_late), deadline); s == status::done;) {
     s = await_reply(reply, deadline);
     if (s != status::done || reply.type != message::late) continue;

@@ -14,7 +14,7 @@
 namespace rma::boot {
 namespace {
 
-constexpr const char* round_key = "rma.round";  // of this process: how many runtimes have met
+constexpr const char* round_key = "rma.round";  // value: number of runtimes that this process has started
 
 struct value_deleter {
   void operator()(pmix_value_t* v) const noexcept {
@@ -35,7 +35,7 @@ pmix_value_t value_of(std::uint32_t number) {
 /// wait has ended.
 struct exchange_state {
   pmix_info_t how[2] = {directive(PMIX_COLLECT_DATA), directive(PMIX_TIMEOUT)};
-  std::mutex lock;  ///< of what follows
+  std::mutex lock;  ///< guards the members below
   std::condition_variable ended;
   bool over = false;
   pmix_status_t outcome = PMIX_SUCCESS;

@@ -45,7 +45,7 @@ struct question {
   pmix_info_t how[2]{};
   pmix_query_t query{};
 
-  std::mutex lock;  ///< of what follows
+  std::mutex lock;  ///< guards the members below
   std::condition_variable answered;
   bool over = false;
   pmix_status_t outcome = PMIX_SUCCESS;

@@ -50,7 +50,7 @@ class round {
     rank_state state = rank_state::absent;
     doing now = doing::running;
     std::string wanted;  ///< the key it waits for
-    std::string step;    ///< of the start, as it has told
+    std::string step;    ///< step of the start, as last reported by the rank
     bool step_waits = false;
   };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// The loop: waiting, accepting, reading, writing, cutting off. What the frames mean is in server_session.cpp.
+/// The loop: waiting, accepting, reading, writing, cutting off. The meaning of the frames is in server_session.cpp.
 #include "boot/server.hpp"
 
 #include <poll.h>

@@ -447,7 +447,7 @@ class context final : public fabric::sink, public fabric::directory {
 
   fabric::network& node_;
   fabric::network* wide_;
-  fabric::transfer_costs measured_costs_{};  ///< of `wide_`
+  fabric::transfer_costs measured_costs_{};  ///< measured costs of `wide_`
   bool costs_are_measured_ = false;
   platform& around_;
   bool near_;  ///< ranks of the node are reached through `node_`, although `wide_` could reach them
@@ -470,8 +470,8 @@ class context final : public fabric::sink, public fabric::directory {
   patience patience_;
   unsigned quick_looks_ = 0;                     ///< polls of ready_soon
   std::atomic<std::uint32_t> asleep_ = 0;        ///< threads of this rank that sleep for a condition of their own
-  std::atomic<std::int64_t> spin_ns_;            ///< of waits of the program; adapts to their duration
-  std::atomic<std::int64_t> spin_of_thread_ns_;  ///< of waits of the progress thread, which are longer
+  std::atomic<std::int64_t> spin_ns_;            ///< spin time of the program's waits; adapts to their duration
+  std::atomic<std::int64_t> spin_of_thread_ns_;  ///< spin time of the progress thread's waits, which are longer
   hook_list<unsigned(void*) noexcept> duties_;
   std::uint32_t on_duty_ = 0;  ///< a bit for each duty
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();

@@ -15,13 +15,13 @@ constexpr std::int64_t spin_stretch = 100;  // a wait on a network may spin so m
 constexpr std::int64_t spin_stretch_of_thread = 16;  // the program computes meanwhile, perhaps on the same core
 constexpr std::int64_t farewell_ns = 500'000'000;    // limit for the last messages of a rank that has left
 constexpr std::int64_t pause_yielded_ns = 20'000;    // longer pauses sleep, or waiting for a lock would cost a core
-constexpr std::int64_t doze_least_ns = 20'000;       // of waits without a wake-up
+constexpr std::int64_t doze_least_ns = 20'000;       // shortest sleep of waits without a wake-up
 constexpr std::int64_t doze_most_ns = 4'000'000;
 constexpr std::int64_t dozes_of_a_wait = 8;
 constexpr std::int64_t wait_hook_every_ns = 1'000'000;  // longest interval, also in a wait that sleeps
 constexpr unsigned looks_before_nap = 64;               // only in waits for room
 constexpr std::int64_t nap_ns = 1'000'000;
-constexpr std::int64_t silence_reported_ns = 10'000'000;  // of a target that a call waits for
+constexpr std::int64_t silence_reported_ns = 10'000'000;  // silence of an awaited target, until it is reported
 
 std::int64_t doze_ns(std::int64_t waited_ns, bool hooked) noexcept {
   return std::clamp(waited_ns / dozes_of_a_wait, doze_least_ns, hooked ? wait_hook_every_ns : doze_most_ns);

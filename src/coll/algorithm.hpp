@@ -50,8 +50,8 @@ struct machine_costs {
   double eager_bytes = 4096;
   double rendezvous_ns = 3000;   ///< latency of a longer message
   double long_byte_ns = 0.1;     ///< in a longer message: no copies at the ends
-  double link_byte_ns = 0.1;     ///< of short ones that fill the link
-  double put_latency_ns = 1000;  ///< of a put with a signal
+  double link_byte_ns = 0.1;     ///< time per byte of short ones that fill the link
+  double put_latency_ns = 1000;  ///< latency of a put with a signal
   double put_ns = 200;           ///< to post one, or to take it from its slot, beside others
   double put_byte_ns = 0.2;      ///< with the copies at both ends
 };

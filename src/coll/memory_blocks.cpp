@@ -49,7 +49,7 @@ status memory_collectives::move_blocks(const collective_call& c) noexcept {
   return status::done;
 }
 
-// Of a gather only the root waits, and of a scatter all but the root.
+// In a gather only the root waits, and in a scatter all but the root.
 status memory_collectives::move_pieces(const collective_call& c, std::size_t offset, std::size_t bytes) noexcept {
   const bool root_gives = c.what == collective::scatter;
   if (!root_gives || team_.rank == c.root) {

@@ -57,9 +57,9 @@ inline constexpr std::size_t put_slots = 4;
 struct put_head {
   std::uint64_t team;
   std::uint64_t turn;   ///< number of the collective
-  std::uint64_t bytes;  ///< of the message
+  std::uint64_t bytes;  ///< length of the message
   std::int32_t signature;
-  std::uint32_t piece_bytes;                   ///< of the message, in this slot
+  std::uint32_t piece_bytes;                   ///< bytes of the message in this slot
   std::array<std::uint16_t, put_lanes> freed;  ///< total of slots that the sender has freed, of the other direction
 };
 static_assert(sizeof(put_head) == 40);
@@ -81,7 +81,7 @@ struct put_channel {
   struct write : fabric::completion {
     enum class state : std::uint8_t { idle, filled, posted };
     put_channel* of = nullptr;
-    std::uint16_t number = 0;  ///< of the put in its lane
+    std::uint16_t number = 0;  ///< number of the put in its lane
     std::uint8_t lane = 0;
     state now = state::idle;
     std::size_t bytes = 0;
@@ -113,7 +113,7 @@ struct put_channel {
   std::uint32_t index = 0;
   std::size_t slot_bytes = 0;
   std::size_t piece_bytes_max = 0;
-  std::byte* copies = nullptr;  ///< of the slots, registered as well: a write that fails is repeated
+  std::byte* copies = nullptr;  ///< copies of the slots, registered as well: a write that fails is repeated
   std::array<lane_out, put_lanes> out;
   // Receiving.
   landing in_memory;
@@ -230,7 +230,7 @@ class put_channels {
   std::vector<chunk> chunks_;
   std::vector<copies> unused_copies_;
   std::vector<put_channel*> due_;                      ///< with writes to be posted again
-  std::vector<std::unique_ptr<put_channel>> retired_;  ///< of dropped teams, with writes in flight
+  std::vector<std::unique_ptr<put_channel>> retired_;  ///< channels of dropped teams, with writes in flight
   std::vector<early_notice> early_;
 };
 

@@ -24,7 +24,7 @@ namespace {
 using Action = Schedule::Action;
 using Buffer = Schedule::Buffer;
 
-constexpr std::size_t turn_bytes = 64 << 10;  ///< of local work under the progress lock
+constexpr std::size_t turn_bytes = 64 << 10;  ///< limit of the local work under the progress lock at once
 
 /// A context of its own for each collective, so that its receives match every message sent for it, and check the tag.
 std::uint64_t context_of(std::uint64_t team_id, std::uint64_t turn) noexcept {

@@ -170,7 +170,7 @@ class running final : public awaited {
   team_state* team_ = nullptr;
   request_node* node_ = nullptr;
   notifications::slots* notified_by_ = nullptr;
-  unsigned round_ = 0;  ///< of notifications
+  unsigned round_ = 0;  ///< round of notifications
   bool awaited_ = false;
   bool kept_ = false;
   std::uint64_t turn_ = 0;

@@ -42,7 +42,7 @@ struct shape {
   int rank = 0;
   int size = 1;
   int root = 0;
-  std::size_t bytes = 0;           ///< of the vector: broadcast, and all calls that combine
+  std::size_t bytes = 0;           ///< size of the vector: broadcast, and all calls that combine
   std::size_t element_bytes = 1;   ///< a vector is split between elements
   bool commutative = true;         ///< the operator; if not, members are combined in rank order
   bool inexact = false;            ///< sums and products of floating-point numbers: their bits depend on the tree
@@ -52,7 +52,7 @@ struct shape {
   bool puts = false;               ///< the fabric puts with a signal, without the target's processor
   blocks sent{};                   ///< scatter (at the root), alltoall; reduce_scatter's are `received`
   blocks received{};               ///< gather (at the root), allgather, alltoall, reduce_scatter
-  std::span<const int> sources{};  ///< of neighborhood forms
+  std::span<const int> sources{};  ///< neighborhood forms: the members that send to this one
   std::span<const int> targets{};
   std::span<const int> nodes{};  ///< node of each member, named by its lowest member; empty: all on one, or unknown
   [[nodiscard]] bool power_of_two() const noexcept { return std::has_single_bit(static_cast<unsigned>(size)); }

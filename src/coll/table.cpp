@@ -361,8 +361,8 @@ bool sizes_differ(const shape& s) noexcept {
   return s.varied && (s.what == call::gather || s.what == call::scatter || s.what == call::alltoall);
 }
 
-/// Puts have no other way for long messages, and copies at both ends. Of many at once the link hides them, up to a few
-/// slots each; longer ones wait for slots.
+/// Puts have no other way for long messages, and copies at both ends. If many are in flight, the link hides these, up
+/// to a few slots each; longer ones wait for slots.
 machine_costs costs_of_puts(const machine_costs& m) noexcept {
   machine_costs puts = m;
   puts.latency_ns = m.put_latency_ns;

@@ -20,7 +20,7 @@
 namespace rma::detail::coll {
 namespace {
 
-constexpr std::size_t plans_max = 64;  ///< of shapes that are not in use
+constexpr std::size_t plans_max = 64;  ///< limit of the kept plans that are not in use
 constexpr std::size_t failures_max = 64;
 
 }  // namespace

@@ -131,7 +131,7 @@ class team_state {
   std::atomic<std::uint64_t> memory_turn_ = 0;  ///< number of the last one in memory
   std::vector<std::unique_ptr<plan>> plans_;    ///< the most recently used one first
   std::unique_ptr<plan> refused_;
-  std::unique_ptr<plan> barrier_;               ///< of all its barriers by messages; null before the first
+  std::unique_ptr<plan> barrier_;               ///< plan of all its barriers by messages; null before the first
   std::unique_ptr<team_puts> puts_;             ///< null before the first collective by puts
   std::unique_ptr<memory_collectives> memory_;  ///< null where not all members share memory
   std::atomic<bool> failures_known_ = false;    ///< a failure has been recorded
@@ -141,7 +141,7 @@ class team_state {
   running_list<&running::in_team> active_;
   std::unique_ptr<call_records> records_{};      ///< null while its only runs are barriers
   std::map<std::uint64_t, failure> failures_;    ///< by turn; empty except after mistakes
-  std::map<std::uint64_t, std::string> places_;  ///< of the other members' calls; one may arrive before its failure
+  std::map<std::uint64_t, std::string> places_;  ///< call sites of the other members; one may arrive before its failure
 };
 
 }  // namespace rma::detail::coll

@@ -14,7 +14,7 @@
 namespace rma::detail {
 namespace {
 
-constexpr std::uintptr_t page_bytes = 4096;  // of the smallest pages: larger ones are tried more than once
+constexpr std::uintptr_t page_bytes = 4096;  // size of the smallest pages: larger ones are tried more than once
 
 /// The kernel compares the word with another, and moves none of its sleepers.
 bool is_word_readable(std::uintptr_t at) noexcept {

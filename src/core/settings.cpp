@@ -35,7 +35,7 @@ struct definition {
 
 constexpr std::uint64_t int_most = INT_MAX;
 constexpr std::uint64_t spin_us_most = 1'000'000'000'000;  // 100 times as many nanoseconds are a number as well
-constexpr std::uint64_t address_space_most = std::uint64_t{1} << 47;  // of a process
+constexpr std::uint64_t address_space_most = std::uint64_t{1} << 47;  // limit of a process's addresses
 
 constexpr definition table[] = {
     {"RMA_BOOT", "", form::text, "local://NAME, tcp://HOST:PORT, rmarun://HOST:PORT, pmix, pmi2, alone",

@@ -30,7 +30,7 @@ inline constexpr std::uint32_t message_measured_every = 64;  ///< a measurement 
 inline constexpr std::uint32_t turn_copies = 4;              ///< the first ones wake the target, if it was asleep
 
 struct copy_figure {
-  std::uint32_t cost_ns = 0;   ///< of a copy of the largest size of its class; 0: not known
+  std::uint32_t cost_ns = 0;   ///< cost of a copy of the largest size of its class; 0: not known
   std::uint32_t left = 0;      ///< remaining copies of a turn that has begun
   std::uint32_t again_at = 0;  ///< number of copies at the next turn, if another way is cheaper
 };

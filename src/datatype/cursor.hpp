@@ -19,8 +19,8 @@ struct block {
 
 /// Equal blocks at equal distances: the unit of copies.
 struct block_run {
-  std::ptrdiff_t offset = 0;  ///< of the first block
-  std::size_t bytes = 0;      ///< of each block
+  std::ptrdiff_t offset = 0;  ///< offset of the first block
+  std::size_t bytes = 0;      ///< size of each block
   std::ptrdiff_t stride = 0;
   std::size_t count = 0;  ///< blocks
 };
@@ -30,7 +30,7 @@ struct block_list {
   std::ptrdiff_t origin = 0;  ///< added to the offsets
   const list_entry* entries = nullptr;
   std::size_t count = 0;
-  std::size_t bytes = 0;  ///< of each block; 0: they differ
+  std::size_t bytes = 0;  ///< size of each block; 0: they differ
 };
 
 /// Equal runs at equal distances.

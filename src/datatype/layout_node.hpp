@@ -48,7 +48,7 @@ struct layout_grain {
 struct layout_node {
   std::vector<layout_level> levels;  ///< outermost first
   std::size_t block = 0;             ///< bytes of each innermost block; 0: the last level's entries are the blocks
-  std::size_t entry_bytes = 0;       ///< of each such entry; 0: they differ
+  std::size_t entry_bytes = 0;       ///< size of each such entry; 0: they differ
   layout_grain grain;
 };
 

@@ -25,7 +25,7 @@ template <std::size_t Bytes>
   std::memcpy(to, block, Bytes);
 }
 
-/// Of a size that is known here, so that a move is one load and one store; four of them for each step of the loop.
+/// The size is a constant here, so that a move is one load and one store; each step of the loop does four of them.
 template <std::size_t Bytes, class To, class From>
 void move_each(To to, From from, std::size_t count) noexcept {
   std::size_t i = 0;

@@ -35,7 +35,7 @@ status sum_up(std::vector<list_entry>& entries, std::size_t unit) {
 struct entry_bounds {
   std::ptrdiff_t least = PTRDIFF_MAX;
   std::ptrdiff_t most = PTRDIFF_MIN;
-  std::size_t copies_max = 0;  ///< of one entry
+  std::size_t copies_max = 0;  ///< largest number of copies of one entry
 };
 status find_bounds(const std::vector<list_entry>& entries, std::ptrdiff_t step, entry_bounds& all) noexcept {
   for (const list_entry& entry : entries) {

@@ -13,8 +13,8 @@ void copy_rows(std::byte* dst, std::ptrdiff_t dst_stride, const std::byte* src, 
 
 /// Rows of equal length in planes: a nest of two loops.
 struct row_nest {
-  std::size_t bytes = 0;  ///< of each row
-  std::size_t rows = 0;   ///< of each plane
+  std::size_t bytes = 0;  ///< length of each row
+  std::size_t rows = 0;   ///< rows in each plane
   std::size_t planes = 1;
 
   [[nodiscard]] std::size_t size() const noexcept { return bytes * rows * planes; }

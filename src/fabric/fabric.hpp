@@ -56,7 +56,7 @@ struct capabilities {
   std::string_view name;
   std::size_t gather_max = 1;
   std::size_t scatter_max = 1;
-  std::size_t bulk_pieces_max = 0;    ///< of the list of a bulk send or receive; 0: no bulk channel
+  std::size_t bulk_pieces_max = 0;    ///< longest list of a bulk send or receive; 0: no bulk channel
   std::size_t inline_bytes_max = 0;   ///< length of a write that is copied before the call returns
   std::size_t remote_slices_max = 1;  ///< pieces at the peer of one write or read, paired with as many here; a fabric
                                       ///< may refuse several (`not_supported`) where it takes each by itself
@@ -64,7 +64,7 @@ struct capabilities {
   std::size_t message_bytes_max = 0;                 ///< header and payload; at least message_bytes_min
   write_completion write_means = write_completion::local;
   bool in_order_placement = false;
-  polled_end polls = polled_end::none;  ///< of transfers of one piece
+  polled_end polls = polled_end::none;  ///< transfers of one piece whose end may be polled in memory
   /// A message is handled after the writes posted before it are in memory, and a write is in memory only after the
   /// messages sent before it have arrived.
   bool messages_after_writes = false;
@@ -87,7 +87,7 @@ struct capabilities {
 struct region_key {
   std::uint64_t address = 0;  ///< in the owner's process
   std::uint64_t bytes = 0;
-  std::uint64_t key = 0;  ///< of the fabric
+  std::uint64_t key = 0;  ///< key that the fabric has given to the region
 };
 
 struct local_slice {
@@ -98,7 +98,7 @@ struct local_slice {
 /// The pieces of local memory of one operation.
 struct piece_bounds {
   local_slice hull;         ///< the range that all of them lie in
-  std::uint64_t bytes = 0;  ///< of all pieces
+  std::uint64_t bytes = 0;  ///< sum of all pieces
   std::size_t count = 0;
   bool in_lists = false;  ///< several of them are used by one request
 };

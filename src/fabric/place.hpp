@@ -41,7 +41,7 @@ struct job_context {
   std::unique_ptr<shm::shm_fabric> node;  ///< the ranks of this node
   std::unique_ptr<network> wide;          ///< all ranks; null if the job has one node or nothing leads to the others
   node_map nodes{};                       ///< the same on all ranks
-  std::optional<transfer_costs> costs{};  ///< of `wide`, as measured by rank 0, for choices that all ranks must share
+  std::optional<transfer_costs> costs{};  ///< costs of `wide`, measured by rank 0, for choices that all ranks share
 };
 
 /// Reads what a launcher that starts no processes says in a reserved argument, which is taken out of the command line.

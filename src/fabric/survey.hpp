@@ -25,19 +25,19 @@ struct surveyed {
   std::vector<int> members;   ///< world ranks that share this rank's node, ascending
   node_map nodes;             ///< the same on all ranks
   obstacles none;             ///< for all ranks
-  verbs::abilities devices;   ///< what all of them have, where each rank has one
-  shm::node_load load{1, 1};  ///< of this rank's machine, which may be several nodes
+  verbs::abilities devices;   ///< abilities that all of them have, where each rank has one
+  shm::node_load load{1, 1};  ///< load of this rank's machine, which may be several nodes
   std::string costs{};        ///< as rank 0 has introduced them
 };
 
 /// One rank says this of itself.
 struct introduced {
-  std::string node;     ///< who says the same shares its memory
-  std::string machine;  ///< who says the same shares its processors
-  std::string cores;    ///< of these, the ones it may use
+  std::string node;     ///< ranks with the same text share memory
+  std::string machine;  ///< ranks with the same text share processors
+  std::string cores;    ///< processors of these that this rank may use
   obstacles has;
   verbs::abilities device;
-  std::string costs{};  ///< of rank 0: what it has measured of networks, see tuning.hpp
+  std::string costs{};  ///< text of rank 0: the costs of networks that it has measured, see tuning.hpp
 };
 
 /// Rank 0 gathers what each rank has and publishes the outcome once: each rank asks two keys, not one of everybody.

@@ -59,7 +59,7 @@ struct window {
   }
 
  private:
-  /// Of a rank that the window does not have: any, since the operation reports it.
+  /// The unit of a rank that the window does not have is any: the operation reports it.
   [[nodiscard]] std::int64_t unit_of(int target) const noexcept {
     const auto t = static_cast<std::size_t>(target);
     return t < units.size() ? units[t] : 1;

@@ -15,7 +15,7 @@ using mpi_job::number_of;
 /// A predefined type, of which others are made.
 struct basic_type {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  std::size_t bytes = 0;        ///< of data
+  std::size_t bytes = 0;        ///< bytes of data
   std::size_t extent = 0;       ///< distance from one to the next
   std::optional<element> as{};  ///< the library's element type; none: it is not updated
   bool has_gaps = false;        ///< a pair with bytes that are no data, which its element has as well
@@ -23,7 +23,7 @@ struct basic_type {
 
 struct datatype {
   MPI_Datatype handle = MPI_DATATYPE_NULL;
-  std::size_t bytes = 0;              ///< of data
+  std::size_t bytes = 0;              ///< bytes of data
   bool dense = false;                 ///< the data of several are contiguous, and begin at the buffer's address
   const basic_type* basic = nullptr;  ///< the type of all its parts; null: of different types
   Layout one;                         ///< layout of one, with its extent

@@ -147,7 +147,7 @@ int make(state& s, const Team& team, const request_of_window& asked, void* base,
     explain(s, std::string(asked.call) + ": " + std::string(name_of(made)));
     return reject(asked.comm, error_class(made));
   }
-  void* nothing = nullptr;  // of all flavors this one needs least of Open MPI: it exists on one rank as well
+  void* nothing = nullptr;  // this flavor needs least of Open MPI: it exists on one rank as well
   const int code = PMPI_Win_allocate(0, 1, asked.info, asked.comm, &nothing, win);
   if (code != MPI_SUCCESS) return code;
   w->handle = *win;

@@ -27,7 +27,7 @@ struct ring_slot_header {
   std::uint8_t head;     ///< 0, or the value of the tail flag
   std::uint8_t credits;  ///< slots of the ring in the other direction that are free again
   std::uint16_t unused;
-  std::uint32_t bytes;  ///< of the message
+  std::uint32_t bytes;  ///< length of the message
 };
 static_assert(sizeof(ring_slot_header) == 8);
 

@@ -347,7 +347,7 @@ class messenger {
 
   context& ctx_;
   std::uint32_t units_max_;        ///< limit on the memory of one peer's unexpected messages
-  std::uint32_t eager_units_max_;  ///< of these, without the part reserved for announcements
+  std::uint32_t eager_units_max_;  ///< limit of these, without the part reserved for announcements
   std::uint32_t credit_units_;     ///< a credit message is sent for that many freed units
   std::unordered_map<int, std::unique_ptr<peer>> peers_;
   int last_rank_ = -1;
@@ -371,7 +371,7 @@ class messenger {
   std::vector<peer*> rings_in_;  ///< the polling set
   std::size_t ring_turn_ = 0;
   using copy_experiences = std::array<copy_experience, copy_classes>;
-  std::unique_ptr<copy_experiences> copies_{};  ///< of private memory within the node; null: no such copy yet
+  std::unique_ptr<copy_experiences> copies_{};  ///< costs of copies of private memory in the node; null: none yet
   std::uint64_t signalled_rings_ = 0;           ///< open rings that are not polled, since their writes have immediates
   std::uint64_t ring_peers_max_ = 0;
   std::uint32_t ring_slots_ = 0;

@@ -124,7 +124,7 @@ struct message_operation : rendezvous_fields {
   int peer = any_source;      ///< rank in the job of the destination, or of the source
   int tag = 0;
   void* at = nullptr;
-  std::size_t bytes = 0;           ///< of a receive: the longest message that it accepts
+  std::size_t bytes = 0;           ///< length of the message; for a receive, of the longest that it accepts
   const Layout* layout = nullptr;  ///< layout of these bytes, relative to `at`; null: they are contiguous
   /// Called once, under the progress lock, when an operation completes whose start returned `posted`. It may start
   /// other operations or this one again; it must not wait. Null: the caller polls `ended`.

@@ -23,7 +23,7 @@ struct announcement {
   envelope of;
   std::uint64_t bytes;
   std::uint64_t send;     ///< id of the sender's operation
-  std::uint64_t address;  ///< of the data, and the key to read them; sgrs: upper bound on the bytes of a list; else 0
+  std::uint64_t address;  ///< address of the data, with its key; sgrs: upper bound on the bytes of a list; else 0
   std::uint64_t key;
   std::uint16_t kind;         ///< the protocol that the sender prefers
   std::uint8_t last;          ///< last byte of the message
@@ -38,7 +38,7 @@ static_assert(sizeof(announcement) == 56);  // one line in shared memory
 struct transfer_request {
   std::uint64_t send;     ///< id of the sender's operation
   std::uint64_t receive;  ///< id of the receiver's operation
-  std::uint64_t address;  ///< of the buffer, and the key to write to it; sgrs: bytes of a list, and the number of
+  std::uint64_t address;  ///< address of the buffer, with its key; sgrs: bytes of a list, and the number of
   std::uint64_t key;      ///< lists posted; else 0
   std::uint64_t room;     ///< bytes of the receive
   std::uint32_t kind;     ///< the protocol

@@ -42,7 +42,7 @@ struct message_node final : awaited {
   std::unique_ptr<std::byte[]> copy{};  ///< kept for the next message
   std::size_t copy_bytes = 0;
   message_node* next_free = nullptr;
-  Received* outcome_to = nullptr;  ///< of a Request: receives source, tag and size
+  Received* outcome_to = nullptr;  ///< result of a Request: receives source, tag and size
 
   [[nodiscard]] status state() noexcept override;
   [[nodiscard]] status failed() noexcept override;

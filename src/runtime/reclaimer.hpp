@@ -82,7 +82,7 @@ class reclaimer {
   context& ctx_;
   // Guarded by the progress lock.
   std::vector<dropped_object> fresh_;  ///< not announced yet
-  records records_;                    ///< of what is not dropped by all
+  records records_;                    ///< records of objects that not all members have dropped
   std::vector<segment_part> released_;
 };
 

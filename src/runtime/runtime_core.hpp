@@ -121,7 +121,7 @@ struct runtime_core {
   shm::segment_map segment_;
   std::unordered_map<std::string, std::uint64_t> teams_of_sets_;
   std::atomic<copy_records*> copies_ = nullptr;
-  std::unordered_map<int, fabric::region_key> segment_keys_;  ///< of ranks accessed by the wide fabric
+  std::unordered_map<int, fabric::region_key> segment_keys_;  ///< keys of the ranks accessed by the wide fabric
 };
 
 }  // namespace rma::detail

@@ -118,7 +118,7 @@ status team_core::allgather(std::span<const std::byte> mine, std::byte* all) noe
 // Each member's answer is a run of its own at member 0, so that a dead member keeps it from no other.
 status team_core::allgather_alike(std::span<const std::byte> mine, std::byte* all) noexcept {
   RMA_ASSERT(!mine.empty());
-  const std::uint64_t turn = sequence + 1;  // of the gather; member r's answer has that of r turns later
+  const std::uint64_t turn = sequence + 1;  // number of the gather; member r's answer has that of r turns later
   sequence += static_cast<std::uint64_t>(size);
   const std::size_t bytes = mine.size() * static_cast<std::size_t>(size);
   std::vector<std::byte> answer(answer_head_bytes + bytes);

@@ -41,7 +41,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::uint64_t id = 0;
   int rank = 0;
   int size = 0;
-  std::optional<int> refused_root{};     ///< of the collective that was refused last with bad_rank, if it has one
+  std::optional<int> refused_root{};     ///< root of the collective that was refused last with bad_rank, if it has one
   std::shared_ptr<const int[]> members;  ///< world ranks; null: the world itself
   /// Members on this node lie in [first, first + mapped) of the team; `places[i]` is the index on the node of
   /// member first + i, or -1 if that one is elsewhere.
@@ -58,7 +58,7 @@ struct team_core : std::enable_shared_from_this<team_core> {
   std::shared_ptr<descent> line{};  ///< null before the first shrink()
   node_barrier fast;                ///< valid if one_node
   message_barrier far_barrier;      ///< the barrier otherwise
-  std::size_t lines_offset = 0;     ///< of the barrier's lines, and those of collectives, in every member's segment
+  std::size_t lines_offset = 0;     ///< offset of the barrier's and collectives' lines in every member's segment
   bool has_lines = false;
   std::atomic<bool> revoked = false;  ///< see revocations.hpp
   int maker_watch = -1;               ///< during construction: a world rank whose death may keep members from joining

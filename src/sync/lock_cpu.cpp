@@ -233,7 +233,7 @@ status cpu_wait::missed() noexcept {
     return status::peer_failed;
   }
   if (w_.agent == nullptr || proxy_ != 0) return status::done;
-  await_news_of_death(w_);  // of a rank of another node, for which the lock manager held the lock
+  await_news_of_death(w_);  // a rank of another node has died, for which the lock manager held the lock
   (void)w_.team->lost_member();
   return status::peer_failed;
 }

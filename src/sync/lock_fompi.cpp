@@ -172,8 +172,8 @@ class fompi_machine final : public lock_machine {
   std::int64_t next_ns_ = 0;  ///< end of the pause
   std::int64_t pause_ns_ = backoff_first_ns;
   std::int64_t since_ns_ = 0;        ///< time since which the blocking word has not changed
-  std::uint64_t recoveries_ = 0;     ///< of the local word at its first reading
-  std::uint64_t now_recovered_ = 0;  ///< of the local word at its last reading
+  std::uint64_t recoveries_ = 0;     ///< recoveries in the local word at its first reading
+  std::uint64_t now_recovered_ = 0;  ///< recoveries in the local word at its last reading
   int holder_ = -1;                  ///< the last writer
   int suspected_ = -1;               ///< a writer that has gone
   bool seen_ = false;                ///< the local word has been read

@@ -36,7 +36,7 @@ struct lock_protocol_row {
   status (*lock_all)(window_core& w) noexcept = nullptr;
   status (*unlock_all)(window_core& w) noexcept = nullptr;
   manager_duty duty = manager_duty::none;
-  bool needs_atomics = false;           ///< of the fabric
+  bool needs_atomics = false;           ///< the fabric must have atomics
   bool release_follows_writes = false;  ///< an atomic that ends a hold may be posted behind the epoch's writes
   /// The names in a trace by the way that the hold was got (lock_path), if it has several.
   const std::string_view* name_by_path = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Whose turn it is at a lock manager (lock_agent.hpp): the requests that wait, in the order in which they came, and
+/// The turns at a lock manager (lock_agent.hpp): the requests that wait, in the order in which they came, and
 /// those that hold. The steps touch no memory and send nothing themselves: a `Actions` does that for them, lock_agent
 /// or a model that tests search.
 ///
@@ -38,7 +38,7 @@ enum class lock_turn : std::uint8_t {
   elsewhere  ///< the lock is in the network
 };
 
-/// List: of requests with `source` (a rank), `number`, `kind` and `is_epoch`; as a deque. What the Place does:
+/// List: a deque of requests with `source` (a rank), `number`, `kind` and `is_epoch`. The Place must have:
 ///
 ///   lock_turn take(request&)       tries to take the lock for the first that waits
 ///   bool take_beside(request&)     the same for a shared one behind a writer that waits

@@ -31,7 +31,7 @@ struct readers_word {
   readers_phase phase = readers_phase::none;
   network_attempt attempt;      ///< to get the word
   bool bereft = false;          ///< a reader has died: waiting writers have to see that
-  std::uint64_t dead_hold = 0;  ///< of a writer in the word, to be given back next
+  std::uint64_t dead_hold = 0;  ///< hold of a dead writer in the word, to be given back next
 };
 
 /// These happen to the hold, beside answers of the adapter.

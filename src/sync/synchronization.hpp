@@ -34,7 +34,7 @@ class synchronization {
   static unsigned on_duty(void* self) noexcept;
 
   engine& windows_;
-  std::vector<window_core*> busy_;  ///< whose lock managers have something to look after
+  std::vector<window_core*> busy_;  ///< windows whose lock managers have pending work
 };
 
 }  // namespace rma::detail

@@ -38,9 +38,9 @@ struct fence_state {
   word32 over{};             ///< number of the last fence that this rank has completed
   fence_counts arrived{};    ///< finish messages and immediates
   fence_counts opened{};
-  message_barrier barrier;                              ///< of all fences but `placed`
+  message_barrier barrier;                              ///< barrier of all fences but `placed`
   std::vector<int> channels{};                          ///< targets of this epoch's puts by the fabric
-  std::unique_ptr<reduce_scatter> counts{};             ///< of the announced puts; null before the first
+  std::unique_ptr<reduce_scatter> counts{};             ///< counts of the announced puts; null before the first
   std::vector<std::pair<int, std::uint32_t>> askers{};  ///< world rank, fence; guarded by the progress lock
 
   // Fences among neighbors. The neighbors are set once.

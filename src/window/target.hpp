@@ -115,11 +115,11 @@ struct target_state {
   std::uint64_t epoch_bytes = 0;        ///< bytes of the open epoch, if it uses the network lock (lock "auto")
   std::uint64_t left_wanted = 0;        ///< the network word that this rank left behind, if others wanted the lock
   lock_experience experience;           ///< experience with its hybrid lock
-  const lock_explanation* lock_explained = nullptr;  ///< of the last acquisition, if unlike the others
+  const lock_explanation* lock_explained = nullptr;  ///< reason for the last acquisition's path, if unlike the others
   std::unique_ptr<deferred_epoch> epoch;             ///< the epoch with a deferred lock, until it is sent
   scheduled_operations scheduled;
   lock_path path = lock_path::cpu;       ///< path of the lock that this rank holds there
-  deferral deferrable = deferral::none;  ///< of the last lock that this rank requested
+  deferral deferrable = deferral::none;  ///< deferral of the last lock that this rank requested
 
   void begin_posted(bool write) noexcept {
     const std::uint64_t pending = fabric_pending.load(std::memory_order_relaxed);

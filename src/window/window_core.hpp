@@ -103,7 +103,7 @@ struct window_core : window_view {
   operation refused_op = operation::no_op;  ///< operator of the last bad_type, for its message
   element refused_type = element::u8;
   int refused_rank = -1;                ///< the invalid rank of the last refused group or list
-  std::vector<attachment> attachments;  ///< of a dynamic window, sorted by address
+  std::vector<attachment> attachments;  ///< attachments of a dynamic window, sorted by address
   std::size_t table_offset = 0, table_bytes = 0;
 
   bool exposed = false;                ///< between post and wait

@@ -29,11 +29,11 @@ enum class bulk_word : std::uint8_t {
 struct bulk_request {
   bulk_word what = bulk_word::request;
   std::uint8_t put = 0;
-  std::uint16_t pieces_max = 0;  ///< of a list at the origin
+  std::uint16_t pieces_max = 0;  ///< longest list at the origin
   std::int32_t signal = -1;      ///< see operation_args
   std::uint64_t window = 0;
   std::uint64_t offset = 0;  ///< from the start of the target's part
-  std::uint64_t ticket = 0;  ///< of the origin
+  std::uint64_t ticket = 0;  ///< ticket of the origin's operation
   std::uint32_t posted = 0;  ///< posted receives of a get
   std::uint32_t here = 0;    ///< the number of the origin's layout
   std::uint32_t there = 0;   ///< the number of the target's

@@ -162,7 +162,7 @@ void engine::on_refuse(void* self, int source, std::span<const std::byte> payloa
 void engine::fail_dropped(int source, context::peer& peer, const dropped_header& h) noexcept {
   if (h.done != 0) take_acknowledgements(peer, h.done - 1);
   if (peer.sent != nullptr && !peer.sent->waiting.empty()) {
-    const std::uint64_t number = peer.sent->waiting.front().number;  // of the operations of the refused message
+    const std::uint64_t number = peer.sent->waiting.front().number;  // number of the refused message's operations
     for (operation_record& op : peer.sent->waiting) {
       if (op.number != number) break;
       op.into = nullptr;

@@ -22,8 +22,8 @@ struct incoming {
   operation_header head;
   std::span<const std::byte> pieces;
   std::span<const std::byte> data;
-  const Layout* layout = nullptr;  ///< that it names; null: its pieces are rows
-  target_part part{};              ///< of this layout
+  const Layout* layout = nullptr;  ///< layout that the message names; null: its pieces are rows
+  target_part part{};              ///< part of this layout
 };
 
 /// Calls `take(piece)` for each piece of an operation at the target, until one returns false: the rows of its message,

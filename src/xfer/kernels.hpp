@@ -30,7 +30,7 @@ struct kernel_table {
   const fetch_row* fetch_bulk;    ///< not atomic, any alignment, SIMD
   const apply_row* atomic;        ///< each element by itself; dst aligned to the element's size
   const fetch_row* fetch_atomic;  ///< each element by itself; dst aligned to the element's size
-  const char* name;               ///< of the instruction set
+  const char* name;               ///< name of the instruction set
 };
 
 /// The instruction sets that kernels are compiled for, best last.

@@ -30,7 +30,7 @@ class engine;
 
 struct layout_header {
   std::uint32_t number = 0;
-  std::uint32_t bytes = 0;  ///< of the whole description; 0: there is no such layout
+  std::uint32_t bytes = 0;  ///< length of the whole description; 0: there is no such layout
   std::uint32_t at = 0;     ///< offset of the bytes that follow
   std::uint32_t asks = 0;   ///< 1: asks for the description
 };
@@ -72,7 +72,7 @@ class layout_exchange {
   std::size_t names_max_;
   std::unordered_map<int, std::unique_ptr<peer_state>> peers_;
   layout_table table_;
-  std::size_t missing_ = 0;  ///< of all peers
+  std::size_t missing_ = 0;  ///< number of missing layouts of all peers
 };
 
 }  // namespace rma::detail

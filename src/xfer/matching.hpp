@@ -75,7 +75,7 @@ class matching {
 /// The stored decision on two layouts: the pieces of this side, message by message.
 class transfer_plan {
  public:
-  static constexpr std::size_t blocks_max = 2048;  ///< of a layout; plans of longer ones would take too much memory
+  static constexpr std::size_t blocks_max = 2048;  ///< limit of a layout; longer plans would take too much memory
 
   struct piece {
     std::ptrdiff_t offset;

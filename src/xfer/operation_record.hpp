@@ -101,7 +101,7 @@ struct operation_record : fabric::completion {
   std::uint32_t reports = 0;            ///< target_state::reports when it failed
   std::uint32_t malformed_notices = 0;  ///< the peer's number of notices when it was sent
   target_state* state = nullptr;        ///< the target in whose list it is; null if in none
-  std::uint64_t number = 0;  ///< of its last message, in the peer's count; else of those posted to its target
+  std::uint64_t number = 0;  ///< number of its last message, in the peer's count; else of those posted to its target
   std::uint64_t value = 0;   ///< the old value of an atomic, or the small value of a put
 
   std::byte* into = nullptr;           ///< buffer for the result from messages; null: discard it

@@ -12,8 +12,8 @@
 namespace rma::detail {
 
 inline constexpr std::uint64_t word_bytes = sizeof(std::uint64_t);             ///< size of an adapter's atomics
-inline constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< of pieces in several messages
-inline constexpr std::uint64_t copied_bytes_max = 512;  ///< of a value that is copied rather than waited for
+inline constexpr std::uint64_t promised_bytes_max = std::uint64_t{128} << 10;  ///< limit of several messages
+inline constexpr std::uint64_t copied_bytes_max = 512;  ///< limit of a value that is copied rather than waited for
 
 class copy_trial;
 

@@ -20,8 +20,8 @@ namespace rma::detail {
 namespace {
 
 constexpr std::uint32_t scheduled_max = 4096;  ///< operations held for one target; the next one issues the first
-constexpr unsigned issued_at_once = 32;        ///< of them, so that no call takes long
-constexpr std::uint32_t message_bytes_max = std::uint32_t{1} << 31;  ///< of those that are held to be aggregated
+constexpr unsigned issued_at_once = 32;        ///< limit of those that one call issues: none takes long
+constexpr std::uint32_t message_bytes_max = std::uint32_t{1} << 31;  ///< limit of the operations held to be aggregated
 
 bool is_update(const operation_record& op) noexcept { return op.kind != call::get; }
 

@@ -43,7 +43,7 @@ struct scheduling {
 struct scheduled_operations {
   operation_record::queue held;  ///< separate from the target's other queue; the progress lock guards it, too
   std::uint32_t operations = 0;
-  std::uint32_t message_bytes = 0;  ///< of the operations to be aggregated
+  std::uint32_t message_bytes = 0;  ///< bytes of the operations to be aggregated
 };
 
 /// A message appended to a batch, which is handled after the operations of the batch.

@@ -48,14 +48,14 @@ static_assert(sizeof(operation_header) == 24);
 struct target_rows {
   std::uint64_t offset;
   std::int64_t stride;
-  std::uint32_t bytes;  ///< of each row
+  std::uint32_t bytes;  ///< length of each row
   std::uint32_t rows;
 };
 static_assert(sizeof(target_rows) == 24);
 
 /// A part of the data of a layout at the target. Between nodes it takes the place of several target_rows.
 struct target_part {
-  std::uint64_t offset;  ///< of the layout's place, in bytes from the part's start (dynamic windows: an address)
+  std::uint64_t offset;  ///< offset of the layout, in bytes from the part's start (dynamic windows: an address)
   std::uint64_t first;   ///< byte of the layout's data
   std::uint32_t bytes;
   std::uint32_t layout;  ///< its number, see layout_exchange.hpp

@@ -89,9 +89,9 @@ struct collective_shape {
   [[nodiscard]] bool given() const noexcept { return one != nullptr || !several.empty(); }
 };
 
-/// What a collective in progress needs of its call, beside the plan that is made of the rest.
+/// The parts of a call that its collective in progress needs, beside the plan that is made of the rest.
 struct collective_operands {
-  const char* name = "barrier";  ///< of the call: a string literal
+  const char* name = "barrier";  ///< name of the call: a string literal
   const void* in = nullptr;
   void* out = nullptr;
   UserOperation user{};

@@ -26,7 +26,7 @@ namespace rma::detail {
 /// The parameters of a new window.
 struct window_plan {
   call kind;
-  void* memory;  ///< of the user, for create
+  void* memory;  ///< memory of the user, for create
   std::size_t count;
   std::size_t element_bytes;
   std::size_t element_alignment;

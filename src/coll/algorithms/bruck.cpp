@@ -15,7 +15,7 @@ namespace rma::detail::coll::bruck {
 
 void allgather(const shape& s, Schedule& to) {
   const blocks& b = s.received;
-  std::vector<std::size_t> begins(at(s.size) + 1);  // of block (rank + i) % size, in scratch memory
+  std::vector<std::size_t> begins(at(s.size) + 1);  // begin of block (rank + i) % size, in scratch memory
   for (int i = 0; i < s.size; ++i) begins[at(i) + 1] = begins[at(i)] + b.size((s.rank + i) % s.size);
   to.copy(input(), scratch(), b.size(s.rank));
   for (int have = 1; have < s.size; have <<= 1) {

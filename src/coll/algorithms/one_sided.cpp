@@ -19,8 +19,8 @@
 namespace rma::detail::coll::one_sided {
 namespace {
 
-constexpr std::size_t short_bytes = 16 * 1024;    ///< of a vector, or of all blocks
-constexpr std::size_t at_once_bytes = 64 * 1024;  ///< through one rank's link, in a round with all others
+constexpr std::size_t short_bytes = 16 * 1024;    ///< limit of a short vector, or of all blocks
+constexpr std::size_t at_once_bytes = 64 * 1024;  ///< limit of one rank's link, in a round with all others
 constexpr int ranks_at_once = 16;
 constexpr int ranks_of_exchange = 64;  ///< blocks for all others in one round fill the links
 

@@ -166,7 +166,7 @@ unsigned messaged_fabric::poll(fabric::sink& to, unsigned limit) noexcept {
   if (!arrivals_.empty()) hand_arrivals();
   if (!leavers_.empty()) [[unlikely]]
     answer_leavers();
-  if (!batches_.empty()) send_batches();  // what was answered meanwhile leaves together
+  if (!batches_.empty()) send_batches();  // replies given meanwhile leave together
   if (!suspects_.empty()) [[unlikely]]
     resolve_suspects(to);
   found = std::max(found, handed_);

@@ -30,13 +30,13 @@
 
 namespace rma::messaged {
 
-inline constexpr std::size_t message_bytes = 33 << 10;     ///< of one to a handler: 32 KiB and their headers
-inline constexpr std::size_t batch_bytes = 63 << 10;       ///< of a batch, which is sent as one packet
+inline constexpr std::size_t message_bytes = 33 << 10;     ///< limit of a handler's message: 32 KiB and headers
+inline constexpr std::size_t batch_bytes = 63 << 10;       ///< limit of a batch, which is sent as one packet
 inline constexpr unsigned batch_messages = 64;             ///< limit of a batch
-inline constexpr std::size_t asked_bytes_max = 4 << 20;    ///< of pending gets to one peer, more than one if they fit
+inline constexpr std::size_t asked_bytes_max = 4 << 20;    ///< limit of pending gets to one peer; several if they fit
 inline constexpr std::uint32_t under_way_max = 1024;       ///< pending requests to one peer
 inline constexpr std::int64_t suspicion_ns = 500'000'000;  ///< deaths are reported by then, and the job's end as well
-inline constexpr std::size_t straight_slices_max = 40;     ///< of a transfer that is not copied into a batch
+inline constexpr std::size_t straight_slices_max = 40;     ///< limit of a transfer that is not copied into a batch
 inline constexpr std::uint32_t unflushed_max = 512;        ///< writes that one flush ends
 
 class messaged_fabric : public fabric::network, public fabric::liveness, public fabric::facts {
@@ -196,7 +196,7 @@ class messaged_fabric : public fabric::network, public fabric::liveness, public 
   void take_question(peer& p, own_kind kind, std::span<const std::byte> payload) noexcept;
   void take_answer(peer& p, own_kind kind, std::span<const std::byte> payload) noexcept;
 
-  std::unordered_map<std::uint64_t, registered> regions_;  ///< of this rank, by key
+  std::unordered_map<std::uint64_t, registered> regions_;  ///< regions of this rank, by key
   std::uint64_t next_key_ = 1;
   peer* last_peer_ = nullptr;     ///< the one that was used last
   std::vector<peer*> unflushed_;  ///< with unflushed writes

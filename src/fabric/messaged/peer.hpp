@@ -17,9 +17,9 @@ struct unanswered {
   own_kind answered_by = own_kind::result;
   std::uint64_t token = 0;
   std::uint64_t* old = nullptr;           ///< receives the old value of an atomic
-  std::vector<fabric::local_slice> into;  ///< of a get
-  std::size_t bytes = 0;                  ///< of a get
-  std::vector<std::uint64_t> written;     ///< of `ask_placed`: the writes that its reply ends
+  std::vector<fabric::local_slice> into;  ///< destination of a get's data
+  std::size_t bytes = 0;                  ///< length of a get's data
+  std::vector<std::uint64_t> written;     ///< tokens of the writes that the reply to `ask_placed` ends
   unanswered* next = nullptr;
 };
 
@@ -55,7 +55,7 @@ struct peer {
   std::vector<std::uint64_t> written;  ///< tokens of writes that no flush has been started for
   std::uint32_t unflushed = 0;         ///< writes of these
   bool listed = false;                 ///< among those with unflushed writes
-  status put_error = status::done;     ///< of a put of the peer's, here, since it last asked
+  status put_error = status::done;     ///< error of a put of the peer's, here, since it last asked
 };
 
 /// The time at which a message is sent: `soon` is with others, at the next poll, or when the batch is full.

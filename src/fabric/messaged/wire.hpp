@@ -36,7 +36,7 @@ enum class own_kind : std::uint16_t {
   ask_get,
   give_get,
   ask_atomic,
-  result,  ///< of an atomic, and of `ask_placed`
+  result,  ///< the reply to an atomic, and to `ask_placed`
   count_
 };
 

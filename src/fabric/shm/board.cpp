@@ -28,7 +28,7 @@
 namespace rma::shm {
 namespace {
 
-constexpr std::size_t address_space_max = std::size_t{32} << 40;    // of the 128 TiB of a process
+constexpr std::size_t address_space_max = std::size_t{32} << 40;    // part of the 128 TiB of a process
 constexpr std::size_t hosted_segment_bytes = std::size_t{1} << 30;  // thousands of ranks share one address space
 
 std::size_t round_up(std::size_t n, std::size_t to) noexcept { return (n + to - 1) / to * to; }

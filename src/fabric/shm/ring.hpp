@@ -229,7 +229,7 @@ struct line_pair {
   std::optional<ring_reader> in;         ///< made when the peer has asked for the pair
   const detail::word32* bell = nullptr;  ///< the peer's doorbell: not 0 if it sleeps, or has slept
   void* user = nullptr;                  ///< the poller's record of the peer
-  std::uint32_t index = 0;               ///< of the peer on the node
+  std::uint32_t index = 0;               ///< index of the peer on the node
   bool fence = true;  ///< needed between a message and the load of the bell: the peer executes none before it sleeps
   bool forgotten = false;
 };

@@ -69,8 +69,8 @@ struct link_use {
   std::uint64_t bytes = 0;  ///< on the wire, with headers
   std::uint64_t packets = 0;
   time_ps busy_ps = 0;
-  time_ps waiting_ps = 0;      ///< of all packets together, from being ready to being sent
-  time_ps waiting_max_ps = 0;  ///< of one packet
+  time_ps waiting_ps = 0;      ///< sum over all packets, from being ready to being sent
+  time_ps waiting_max_ps = 0;  ///< longest of one packet
 };
 
 /// Counters of a DMA engine.
@@ -81,7 +81,7 @@ struct engine_use {
   std::uint64_t packets_in = 0;
   std::uint64_t transfers = 0;
   time_ps busy_ps = 0;
-  time_ps waiting_ps = 0;       ///< of incoming packets, and of transfers for the engine
+  time_ps waiting_ps = 0;       ///< waiting time of incoming packets, and of transfers for the engine
   std::uint32_t queue_max = 0;  ///< longest queue of transfers
 };
 

@@ -47,7 +47,7 @@ class pattern_job final : public transfer_sink {
   struct operation {
     int origin;
     int other;
-    int tag;  ///< of a put
+    int tag;  ///< tag of a put
     bool is_get;
     bool intra_node;
     bool completed = false;

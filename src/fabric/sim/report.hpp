@@ -23,7 +23,7 @@ struct network_record {
   unsigned engines_per_node = 1;  ///< sending and receiving engines
   std::vector<link_use> links;
   std::vector<engine_use> engines{};  ///< node * engines_per_node + engine
-  time_ps width_ps = 0;               ///< of a bucket of time
+  time_ps width_ps = 0;               ///< width of a bucket of time
   unsigned buckets = 0;               ///< 0: use over time was not recorded
   std::vector<time_ps> busy_ps{};     ///< link * buckets + bucket
 };

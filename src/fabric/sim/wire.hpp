@@ -69,7 +69,7 @@ class wire final : public transfer_sink {
     std::uint64_t* old = nullptr;
     std::optional<std::uint32_t> immediate;
     std::uint16_t message_kind = 0;
-    std::span<const std::byte> header, payload;  ///< of a message, or a silent write: copied
+    std::span<const std::byte> header, payload;  ///< data of a message, or of a silent write: copied
     signaling reports = signaling::signaled;
     bool chained = false;  ///< it shares doorbell and completion with the operation before it
   };
@@ -109,7 +109,7 @@ class wire final : public transfer_sink {
     int target = 0;
     std::uint64_t token = 0;
     std::uint64_t number = 0;           ///< its position in its stream
-    std::uint64_t messages_before = 0;  ///< of a write: messages of its stream that were posted before it
+    std::uint64_t messages_before = 0;  ///< number of messages of a write's stream that were posted before it
     fabric::region_key region;
     std::vector<fabric::local_slice> local;
     std::vector<fabric::remote_slice> remote;

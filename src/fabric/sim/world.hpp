@@ -49,7 +49,7 @@ struct world_options {
   parameters machine{};                                ///< load_parameters(default_machine) or others
   fault_model today = calm();                          ///< faults of the network between the nodes
   bool watch_network = false;                          ///< record the use of its links and engines
-  std::map<std::string, std::string> settings{};       ///< of every rank's runtime
+  std::map<std::string, std::string> settings{};       ///< settings of every rank's runtime
   std::chrono::milliseconds watchdog{};                ///< real time that one rank may run alone; 0: no watchdog
   std::function<void(const std::string&)> on_stall{};  ///< receives the reports of the watchdog
 };

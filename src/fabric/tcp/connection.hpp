@@ -85,7 +85,7 @@ struct connection final : messaged::peer {
   bool unread = false;                       ///< in the list of those with complete messages in `in`
   std::vector<fabric::local_slice> landing;  ///< destination of the next bytes, from `landed` on
   std::size_t landed = 0;
-  std::uint64_t landing_key = 0;  ///< of a put: the key of the region
+  std::uint64_t landing_key = 0;  ///< key of the region of a put
   bool lands_bulk = false;        ///< the data are for the first bulk receive
   std::size_t bulk_bytes = 0;     ///< bytes of these data
   bool answers = false;           ///< the data are the reply to the first question

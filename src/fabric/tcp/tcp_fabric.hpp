@@ -34,7 +34,7 @@ struct start {
   int rank = 0;
   int size = 1;
   std::string host;             ///< address by which the others reach this rank
-  std::string key;              ///< of the job
+  std::string key;              ///< key of the job
   int peer_timeout_ms = 10000;  ///< a host that is silent for so long counts as dead
   int stranger_ms = 10000;      ///< time for a connecting process to introduce itself
 };

@@ -32,7 +32,7 @@ using messaged::question;
 using messaged::under_way_max;
 
 struct front {
-  std::uint32_t bytes = 0;  ///< of the message after it
+  std::uint32_t bytes = 0;  ///< length of the message after it
   std::uint16_t kind = 0;
   std::uint16_t unused = 0;
 };
@@ -52,7 +52,7 @@ struct bulk_head {
 inline constexpr std::size_t transfer_bytes = 256 << 10;  ///< limit of one put or get
 inline constexpr std::size_t straight_bytes = 16 << 10;   ///< larger data are not copied into a batch
 inline constexpr std::size_t out_bytes_max = 256 << 10;   ///< limit of the bytes that wait for the kernel
-inline constexpr std::size_t bulk_pieces_max = 40;        ///< of a bulk send or receive
+inline constexpr std::size_t bulk_pieces_max = 40;        ///< limit of a bulk send or receive
 inline constexpr std::size_t bulk_depth = 16;             ///< outstanding bulk sends, and receives, of one peer
 
 }  // namespace rma::tcp

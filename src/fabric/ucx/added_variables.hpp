@@ -33,7 +33,7 @@ class added_variables {
 
   char** before_ = nullptr;
   char** longer_ = nullptr;
-  std::vector<std::string> names_;  ///< of the added variables
+  std::vector<std::string> names_;  ///< names of the added variables
 };
 
 }  // namespace rma::ucx

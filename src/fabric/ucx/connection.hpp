@@ -23,7 +23,7 @@ using messaged::departure;
 using messaged::own_kind;
 using messaged::under_way_max;  ///< UCX itself has no limit
 
-inline constexpr unsigned message_id = 1;                   ///< of UCX's active messages: this fabric uses one id
+inline constexpr unsigned message_id = 1;                   ///< id of UCX's active messages: this fabric uses one
 inline constexpr std::size_t handler_message_bytes = 4096;  ///< payload of a message where UCX has puts and gets
 
 /// A key to a region of the peer, requested at first use.
@@ -44,7 +44,7 @@ struct connection final : messaged::peer {
   std::uint64_t last_key = 0;
   ucp_rkey_h last_handle = nullptr;
   outgoing* batch = nullptr;              ///< messages that have not been sent yet
-  std::vector<std::uint32_t> immediates;  ///< of unflushed writes: reported to the peer after placement
+  std::vector<std::uint32_t> immediates;  ///< immediates of unflushed writes: reported to the peer after placement
   std::uint32_t flushes = 0;              ///< outstanding
   std::uint32_t under_way = 0;            ///< outstanding requests of UCX
   status write_error = status::done;      ///< error of a write since the last flush
@@ -65,11 +65,11 @@ struct operation {
   std::uint32_t pieces = 0;  ///< outstanding requests, and one while they are being posted
   bool flush = false;
   bool reported = false;         ///< its completion has been reported
-  std::uint64_t operand = 0;     ///< of an atomic
+  std::uint64_t operand = 0;     ///< operand of an atomic
   std::uint64_t reply = 0;       ///< its result
   std::uint64_t* old = nullptr;  ///< destination of the result
   status result = status::done;
-  std::vector<std::uint64_t> written;  ///< of a flush: the writes that it completes
+  std::vector<std::uint64_t> written;  ///< tokens of the writes that a flush completes
   std::vector<std::uint32_t> immediates;
   operation* next_free = nullptr;
 };

@@ -17,7 +17,7 @@ namespace rma::ucx {
 namespace {
 
 constexpr std::size_t keys_max = 256;                  // cached keys of one peer, besides those in use
-constexpr std::size_t pieces_max = 32;                 // of a gather list: each is a request of UCX
+constexpr std::size_t pieces_max = 32;                 // limit of a gather list: each is a request of UCX
 constexpr std::size_t handler_bytes_max = 8192;        // over TCP: a message and its reply, or two
 constexpr std::int64_t goodbye_ns = 500'000'000;       // messages not sent in this time are dropped
 constexpr std::size_t transfer_bytes_max = 1UL << 30;  // UCX itself allows more, a TCP stream does not

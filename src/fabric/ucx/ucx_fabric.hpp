@@ -125,7 +125,7 @@ class ucx_fabric final : public messaged::messaged_fabric {
   static ucs_status_t on_active_message(void* self, const void* header, std::size_t header_bytes, void* data,
                                         std::size_t bytes, const ucp_am_recv_param_t* how) noexcept;
 
-  std::unordered_map<std::uint64_t, registered> registered_;  ///< of this rank, by key
+  std::unordered_map<std::uint64_t, registered> registered_;  ///< regions of this rank, by key
   std::vector<connection*> strangers_;                        ///< peers that have sent messages before this rank has
   std::deque<std::unique_ptr<operation>> operations_;
   std::deque<std::unique_ptr<outgoing>> outgoing_;

@@ -29,7 +29,7 @@ struct completion_action {
   std::uint64_t token = 0;       ///< 0: no completion is reported
   std::byte* copy_to = nullptr;  ///< destination of data read into the buffer
   std::uint32_t bytes = 0;
-  std::int32_t buffer = -1;                    ///< of the pool, to be returned
+  std::int32_t buffer = -1;                    ///< buffer of the pool, to be returned
   registration_cache::entry* lease = nullptr;  ///< on a registration, to be released
   bool word = false;                           ///< the buffer is of the pool of words
   bool message = false;                        ///< the buffer's message is sent again if the connection breaks
@@ -69,7 +69,7 @@ struct connection {
   std::vector<completion_action> ring;        ///< entry n of the send queue at n & mask; one stays free
   std::uint32_t mask = 0;                     ///< its size, a power of two, minus one; 0 before it is made
   std::uint32_t head = 0;                     ///< entries posted so far
-  std::uint32_t tail = 0;                     ///< of these, complete
+  std::uint32_t tail = 0;                     ///< number of complete entries
   std::uint32_t unsignalled = 0;              ///< entries posted since the last signaled one
   std::uint32_t silent = 0;                   ///< outstanding silent entries
   std::uint32_t burst = 0;                    ///< first entry since none with a reported completion was outstanding

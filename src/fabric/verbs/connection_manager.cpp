@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint32_t receives_posted = 64;
 constexpr std::uint32_t queue_key = 0x726d6131;
-constexpr std::size_t route_bytes = 40;  // of the header before every received datagram
+constexpr std::size_t route_bytes = 40;  // size of the header before every received datagram
 constexpr std::size_t datagram_bytes = route_bytes + sizeof(hello);
 constexpr std::int64_t first_pause_ns = 20'000'000;
 constexpr std::int64_t longest_pause_ns = 1'000'000'000;

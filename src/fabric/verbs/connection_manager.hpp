@@ -33,7 +33,7 @@ inline constexpr std::uint32_t inline_bytes_max = 256;  ///< inline data of an e
 struct queue_plan {
   ibv_cq* completions = nullptr;
   ibv_srq* receives = nullptr;
-  std::uint32_t entries = 0;  ///< of the send queue
+  std::uint32_t entries = 0;  ///< entries of the send queue
   std::uint32_t gather = 0;
   std::uint32_t inline_bytes = 0;
   std::uint32_t reads = 0;         ///< outstanding reads and atomics, on either side
@@ -114,7 +114,7 @@ class connection_manager {
   std::map<std::pair<int, channel>, connection*> by_peer_;
   std::unordered_map<std::uint32_t, connection*> by_queue_pair_;
   std::deque<connection> connections_;
-  std::vector<ibv_qp*> retired_;  ///< of reconnected connections
+  std::vector<ibv_qp*> retired_;  ///< queue pairs of reconnected connections
   bool complained_ = false;
   bool unheard_said_ = false;
   std::uint32_t next_packet_;

@@ -40,7 +40,7 @@ enum class channel : std::uint8_t { control, bulk };
 struct manager_address {
   port_address port;
   std::uint32_t queue_pair = 0;
-  std::uint64_t nonce = 0;  ///< of this run: signatures for another run are invalid
+  std::uint64_t nonce = 0;  ///< number of this run: signatures for another run are invalid
 };
 
 std::string text_of(const manager_address& at);

@@ -58,7 +58,7 @@ class local_memory {
   [[nodiscard]] buffer_pool& pool_of(const completion_action& w) noexcept { return w.word ? words_ : buffers_; }
 
   const fabric::capabilities& caps_;
-  buffer_pool buffers_;  ///< of the size of a message
+  buffer_pool buffers_;  ///< buffers of the size of a message
   buffer_pool words_;    ///< results of atomics
   memory_regions regions_;
   registration_cache cache_;  ///< registrations of the program's memory

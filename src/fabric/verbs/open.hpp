@@ -16,10 +16,10 @@ namespace rma::verbs {
 struct member {
   int rank = 0;
   int size = 1;
-  std::string key;                                 ///< of the job
+  std::string key;                                 ///< key of the job
   std::size_t cache_bytes = std::size_t{1} << 30;  ///< limit of the cached registrations
-  std::uint32_t completions = 8192;                ///< of the completion queue, with those of receives
-  abilities common{};                              ///< of all ranks' devices
+  std::uint32_t completions = 8192;                ///< entries of the completion queue, with those for receives
+  abilities common{};                              ///< abilities that all ranks' devices have
   fabric::directory* peers = nullptr;              ///< has the addresses of the others
 };
 

@@ -54,7 +54,7 @@ class send_queues {
 
   struct counters {
     std::array<std::uint64_t, 8> posted{};  ///< entries, by operation
-    std::uint64_t tail_writes = 0;          ///< of these, empty ones
+    std::uint64_t tail_writes = 0;          ///< empty entries among these
     std::uint64_t lists = 0;                ///< calls that posted several entries
     std::uint64_t listed = 0;               ///< the entries of these
     [[nodiscard]] std::uint64_t of(ibv_wr_opcode what) const noexcept {

@@ -29,7 +29,7 @@ constexpr unsigned looks_for_room = 200;  ///< a target without room for so long
 constexpr std::uint64_t sends_per_look = 64;
 constexpr std::uint64_t line_bytes = 64;
 constexpr std::int64_t answer_lines_max = 186;  ///< three quarters of a ring, whose room is released in quarters
-constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< of one operation, in either direction
+constexpr std::uint64_t under_way_bytes_max = std::uint64_t{16} << 20;  ///< limit of one operation, in either direction
 
 void send(window_core& w, int to, context::peer& peer, message_maker& made, std::uint64_t ticket) noexcept {
   ++peer.operations_sent;
