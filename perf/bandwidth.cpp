@@ -25,8 +25,8 @@ perf::point point_of(const char* metric, std::size_t bytes) {
   return {metric, bytes, perf::unit::gbs, batch};
 }
 
-// What lies between two flushes. Arguments by value, as the loops of a program have them: what is captured by reference
-// would be read again after every store.
+// The work between two flushes. It takes arguments by value, as the loops of a program have them: values captured by
+// reference would be read again after every store.
 
 void put_batch(window& win, std::span<const std::uint64_t> from, std::size_t words, std::size_t batch) {
   for (std::size_t k = 0; k < batch; ++k) {

@@ -10,7 +10,7 @@
 
 namespace perf {
 
-/// What a benchmark's body gets.
+/// The arguments of a benchmark's body.
 struct bench {
   rma::Runtime& runtime;
   rma::Team world;

@@ -13,7 +13,7 @@
 
 namespace {
 
-constexpr std::size_t bytes_max = std::size_t{64} << 20;  ///< of one buffer
+constexpr std::size_t bytes_max = std::size_t{64} << 20;  ///< size of one buffer
 constexpr std::size_t all_bytes[] = {8, 512, 4096, 65536, 1048576, 8388608};
 
 /// Buffers of doubles, which every call of a size uses.

@@ -31,7 +31,7 @@ class Tool(typing.NamedTuple):
     """Another program that measures by itself."""
     name: str
     measure: typing.Callable[[], float | None]  # the value, in our unit
-    options: tuple[str, ...]  # of our program, to do as it does
+    options: tuple[str, ...]  # options of our program, to do as the tool does
 
 
 def load_compare():

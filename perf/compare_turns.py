@@ -49,7 +49,7 @@ class Player:
 
     def __init__(self, command, environment, seconds):
         self.status, self.words, self.line = None, "", b""
-        self.point = b""  # what its next run measures
+        self.point = b""  # the point that its next run measures
         self.seconds = seconds  # that it may run; what it waits for the others does not count
         self.errors = tempfile.TemporaryFile()
         try:

@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SIMULATOR = "simulator"
 
-# What the job's environment is, whether it has nodes that are kept apart, and what it is.
+# The environment of the job, whether it has nodes that are kept apart, and a description.
 MACHINES = {
     "shm": ({"RMA_FABRIC": "shm"}, False, "between ranks of one machine, by its memory"),
     "tcp": ({"RMA_FABRIC": "tcp"}, True, "between virtual nodes of one machine, by TCP"),

@@ -66,7 +66,7 @@ extern "C" {
          ok(win.lock_nothrow(rma::shared, self)) && ok(win.try_unlock(self));
 }
 
-// Of an epoch that is used: the target's lock is taken by the put.
+// The epoch is used: the put takes the target's lock.
 [[gnu::noinline]] void count_lock_all_put(window& win) {
   auto epoch = win.lock_all();
   win.put(0, self, 1);

@@ -32,7 +32,7 @@ struct bench {
   rma::Runtime& rt;
   rma::Team& world;
   [[nodiscard]] bool first() const { return world.rank() == 0; }
-  /// Of one `turn`, on rank 0.
+  /// The time of one `turn`, on rank 0.
   template <class Turn>
   [[nodiscard]] double time_us(Turn&& turn, int turns = rounds) {
     for (int i = 0; i < 8; ++i) turn();  // rings are opened

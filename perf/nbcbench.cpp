@@ -2,7 +2,7 @@
 // NBCBench: how much of a non-blocking collective is left to be paid for when the program computes meanwhile.
 //
 // For each size: the time of the blocking operation; then the operation is started, the program computes for as long,
-// with N = floor(size / interval) + 1 equidistant tests, and waits. What start and wait (and the tests) take is the
+// with N = floor(size / interval) + 1 equidistant tests, and waits. The time of start and wait (and the tests) is the
 // overhead. An interval of 0 means no tests. Results are compared with those of the blocking operation.
 //
 // With --post only what the start takes is measured, by the strategy of RMA_NBC_PROGRESS. The calls isend and irecv are
@@ -114,7 +114,7 @@ struct bench {
       return spent + now_us() - wait;
     });
   }
-  /// Of the ranks that make this call.
+  /// The time to start, of the ranks that make this call.
   double posting() {
     const bool counts = !how.single() || sends() == (how.call == "isend");
     return measure([&] {

@@ -24,7 +24,7 @@ struct pattern {
   std::function<void(double* to, const double* from)> loop;
 };
 
-// Of 1024 planes of 64 doubles, 2 rows of 4, 16 apart.
+// The first 2 rows of 4 doubles, 16 apart, in each of 1024 planes of 64 doubles.
 pattern nested_vector() {
   const auto rows = rma::Layout::vector<double>(2, 4, 16);
   return {"nested", rma::Layout::vector(doubles / 8, 1, 1, rma::Layout::resized(rows, 0, 64 * sizeof(double))),

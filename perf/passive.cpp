@@ -149,7 +149,7 @@ const kind& kind_of_job(const choice& how) {
   return *std::find_if(kinds().begin(), kinds().end(), [&](const kind& k) { return k.name == name; });
 }
 
-/// What each rank of a real job does.
+/// The work of each rank of a real job.
 void run_here(const choice& how) {
   const kind& lock = kind_of_job(how);
   rma::Config config;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What every benchmark shares, ours and the peers': options, samples, a session that times points and reports them.
+/// The base of every benchmark, ours and the peers': options, samples, a session that times points and reports them.
 ///
 /// One line per point: metric, fabric, ranks, bytes, median, MAD, min, max, unit, runs. Nothing here knows the
 /// library that is measured; it is reached through `job`, outside the timed parts only.
@@ -59,7 +59,7 @@ class samples {
 /// ns per operation; million operations, 10^9 bytes, 10^9 updates per second.
 enum class unit : std::uint8_t { ns, mops, gbs, gups };
 
-/// What is measured.
+/// A quantity to be measured.
 struct point {
   std::string metric;
   std::size_t bytes = 0;
@@ -80,7 +80,7 @@ struct job {
   std::uint64_t* line = nullptr;  ///< a word that ranks 0 and 1 map, alone on its cache line; null: no such thing
 };
 
-/// What a probe of the machine found; 0 where it could not look.
+/// The results of a probe of the machine; 0 where it could not look.
 struct machine_state {
   double line_ns = 0;     ///< a cache line from rank 0's core to rank 1's
   double memcpy_gbs = 0;  ///< 64 KiB, private to private
@@ -119,7 +119,7 @@ class session {
     samples values;
     std::uint64_t iterations;
     double line_ns_before, line_ns_after;
-    std::vector<double> paces_ns{};  ///< of each run: the slower of before and after it, on the slowest core in it
+    std::vector<double> paces_ns{};  ///< pace of each run: the slower of before and after it, on its slowest core
   };
   double time(const body& run, std::uint64_t iterations) const;
   double time_each(const body& run, std::uint64_t iterations) const;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is measured, in numbers: the same for us and for the peers.
+/// The numbers of the measured quantities: the same for us and for the peers.
 #pragma once
 
 #include <bit>
@@ -16,7 +16,7 @@ inline constexpr std::size_t kibibyte = 1024;
 /// Sizes of the bandwidth points.
 inline constexpr std::size_t sizes_bytes[] = {8, 64, 512, 4 * kibibyte, 64 * kibibyte, 1024 * kibibyte};
 inline constexpr std::size_t user_memory_bytes[] = {2 * kibibyte, 64 * kibibyte};
-/// Of user memory, one behind the other, so many between two flushes.
+/// Contiguous operations from user memory, so many of that size between two flushes.
 inline constexpr std::size_t stream_bytes = 2 * kibibyte;
 inline constexpr std::size_t stream_operations = 32;
 inline constexpr std::size_t size_bytes_max = 1024 * kibibyte;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the machine itself can do now. Virtual machines change their state while a benchmark runs (the two cores come
+/// The state of the machine itself now. Virtual machines change theirs while a benchmark runs (the two cores come
 /// near each other or go far), and every figure between processes follows; so points carry the state they were
 /// measured in.
 #pragma once

@@ -88,7 +88,7 @@ class bench {
   void get(std::size_t i) {
     win_.get(std::span(in_).subspan(i * bytes_, bytes_), 1 - rt_.rank(), (operations + i) * bytes_);
   }
-  /// Of one turn; the first one connects.
+  /// The time of one turn; the first one connects and does not count.
   template <class Work>
   double us_of(int turns, Work work) {
     work();

@@ -43,7 +43,7 @@ std::int64_t status_bytes(const std::string& name) {
   return 0;
 }
 
-/// What the process holds at a moment that all ranks have reached.
+/// The memory of the process at a moment that all ranks have reached.
 struct snapshot {
   std::int64_t heap = 0;    ///< allocated: the runtimes', and the simulator's own
   std::int64_t node = 0;    ///< touched pages of memory that the ranks of a node share
@@ -134,7 +134,7 @@ void print(const char* what, std::int64_t bytes, int ranks) {
   fmt::print("  {:<58} {:>7.1f} KiB\n", what, static_cast<double>(bytes) / 1024 / ranks);
 }
 
-/// What one rank's runtime needs, user data not counted; in bytes of all ranks.
+/// Prints the parts of one rank's memory, and returns the bytes of all ranks without user data.
 std::int64_t print_parts(const stages& s, const options& o) {
   const std::int64_t data = o.messages ? 0 : static_cast<std::int64_t>(o.words * sizeof(std::uint64_t)) * o.ranks;
   fmt::print("per rank\n");

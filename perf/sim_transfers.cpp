@@ -64,7 +64,7 @@ rma::Layout columns_of(std::size_t rows, std::size_t columns) {
   return rma::Layout::vector<int>(rows, columns, matrix_columns);
 }
 
-/// Of one exchange, after one that connects.
+/// The time of one exchange, after one that connects.
 double alltoall_us(const std::string& scheme, int ranks, std::size_t rows, std::size_t columns) {
   double us = 0;
   run(ranks, {{"RMA_LAYOUT", scheme}, {"RMA_PROGRESS_THREAD", "1"}}, [&](rma::Runtime& rt) {

@@ -58,7 +58,7 @@ options parse(int argc, char** argv) {
   return how;
 }
 
-/// What this thread has used so far.
+/// The resources that this thread has used so far.
 struct usage {
   double cpu_s = 0;
   long waits = 0;  ///< voluntary context switches
@@ -74,7 +74,7 @@ usage used() {
 /// One way, once.
 struct cost {
   double per_s = 0;  ///< operations
-  double cpu_s = 0;  ///< of one operation
+  double cpu_s = 0;  ///< processor time of one operation
   double waits = 0;  ///< in one operation
 };
 
@@ -114,7 +114,7 @@ double median(std::vector<double> of) {
   return of[of.size() / 2];
 }
 
-/// Of many threads, over one.
+/// Figures of many threads, divided by those of one.
 struct ratio {
   double speed, cpu, waits;
 };

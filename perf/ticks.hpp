@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
 /// The processor's own counter of time. A look at it costs a few instructions, as in rdma-core's perftest; one at the
-/// clock of the system costs an emulated processor a fortieth of an RDMA atomic. Of real time: not of a simulated
-/// job's.
+/// clock of the system costs an emulated processor a fortieth of an RDMA atomic. It counts real time, not that of a
+/// simulated job.
 #pragma once
 
 #include <chrono>

@@ -14,7 +14,7 @@ namespace {
 using window = rma::Window<std::uint64_t>;
 constexpr int target = 1;
 constexpr std::size_t words_max = 4096;
-constexpr std::size_t distance = 3;  ///< of the words that are updated by one call, and of those updated one by one
+constexpr std::size_t distance = 3;  ///< distance of the words updated by one call, and of those updated one by one
 
 void by_size(perf::bench& b, window& win) {
   std::vector<std::uint64_t> mine(words_max, 1);

@@ -24,7 +24,7 @@ struct value {
   std::string curve{};
 };
 
-/// What an experiment sees: one rank of a job.
+/// One rank of a job, as an experiment sees it.
 class stage {
  public:
   stage(rma::Runtime& runtime, std::vector<value>& points)
@@ -37,7 +37,7 @@ class stage {
   [[nodiscard]] double now_us() const noexcept;
   /// This rank's processor is busy for so long, without a call of the library.
   void compute_us(double time_us) noexcept;
-  /// What others want of this rank is done now, if it needs its processor.
+  /// Carries out now the operations of others that need this rank's processor.
   void progress() noexcept { runtime_.progress(); }
 
   /// Microseconds of what `run` does.
@@ -47,7 +47,7 @@ class stage {
     std::forward<Run>(run)();
     return now_us() - begin_us;
   }
-  /// Of all ranks' numbers. Collective.
+  /// The sum of all ranks' numbers. Collective.
   [[nodiscard]] double sum(double mine) { return world_.allreduce(mine, rma::sum); }
   /// Collective in the sense that rank 0's points count.
   void report(double x, double y, std::string_view curve = {}) {
@@ -68,7 +68,7 @@ struct shape {
 
 struct experiment {
   std::string_view name;
-  std::string_view figure;  ///< of the dissertation
+  std::string_view figure;  ///< figure of the dissertation
   std::string_view title;
   std::string_view x;
   std::string_view y;

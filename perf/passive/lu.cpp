@@ -54,7 +54,7 @@ class factorization {
     }
     on_.world().barrier();
   }
-  /// Of locks between CPU and network, that this rank brought about.
+  /// The migrations of locks between CPU and network that this rank has caused.
   [[nodiscard]] std::uint64_t migrations() const noexcept { return window_.lock_counts().migrations; }
   [[nodiscard]] std::uint64_t locks(bool same_node) const noexcept { return same_node ? near_ : far_; }
 

@@ -4,7 +4,7 @@
 //
 // Locks are exclusive, as section 4.4 says of its whole evaluation. That does not keep the others from asking: with
 // two-sided an epoch is one message, which waits at the target for its turn, and the target runs all that have come
-// one after the other whenever it looks. What that takes it: copying 32 KiB into nine messages of its adapter and
+// one after the other whenever it looks. Its work for each: copying 32 KiB into nine messages of its adapter and
 // posting them. Exclusive or shared makes no difference to it, since nobody holds the lock between two epochs. How long
 // the target takes in all is a matter of how often it looks, of which the text says nothing: here 100 times.
 #include <atomic>

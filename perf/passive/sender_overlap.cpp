@@ -7,7 +7,7 @@ namespace perf::passive {
 namespace {
 
 constexpr int step_percent = 5;
-constexpr double no_longer = 1.02;  // what counts as the same time
+constexpr double no_longer = 1.02;  // factor within which times count as the same
 constexpr std::size_t operation_bytes = std::size_t{32} << 10;
 
 double hidden_percent(stage& on, transfer_window& with, bool put, std::size_t bytes, int operations) {

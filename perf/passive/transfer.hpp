@@ -41,7 +41,7 @@ class transfer_window {
     held.unlock();
   }
 
-  /// What rank 0 measures, once without looking: connections are made, pages touched. Collective.
+  /// The result of rank 0's second measurement: the first one makes connections and touches pages. Collective.
   template <class Measure>
   double by_first(Measure&& measure) {
     double found = 0;

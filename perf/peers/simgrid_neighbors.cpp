@@ -7,7 +7,7 @@
 // A communication between two hosts that needs no one at the other end is what comes closest to a put. SimGrid knows
 // flows, not packets. PACKET 2048 (the default): each packet is a communication, WINDOW (1) of them at a time, so that
 // both programs simulate the same packets. PACKET 0: a put is one flow; that is less work, and says nothing of packets.
-// What a node's puts and those to it take together is limited by a link of the speed of the DMA engine, as in the
+// A link of the speed of the DMA engine limits the sum of a node's puts and of those to it, as in the
 // susukita preset, whose constants these are; the latency of the routers is that of the links.
 #include <algorithm>
 #include <chrono>

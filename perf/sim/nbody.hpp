@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What ranks do when particles change their domains: pack those that leave, and put them to their new ranks.
+/// The work of ranks when particles change their domains: they pack those that leave, and put them to their new ranks.
 #pragma once
 
 #include <string>

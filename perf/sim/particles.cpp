@@ -43,7 +43,7 @@ struct cluster {
   std::array<double, 3> centre;
   std::array<double, 3> velocity;
   double radius;
-  double share;  ///< of the mass, up to and with this one
+  double share;  ///< share of the mass, up to and with this one
 };
 
 double wrapped(double x) noexcept {
@@ -52,8 +52,8 @@ double wrapped(double x) noexcept {
 }
 
 std::vector<cluster> make_clusters(const cosmos& of, chance& draw) {
-  constexpr double mass_ratio = 100;     // of the heaviest to the lightest
-  constexpr double radius_scale = 0.12;  // of a cluster that has all the mass; as mass^(1/3)
+  constexpr double mass_ratio = 100;     // ratio of the heaviest to the lightest
+  constexpr double radius_scale = 0.12;  // scale of a cluster that has all the mass; as mass^(1/3)
   std::vector<cluster> all(static_cast<std::size_t>(of.clusters));
   double sum = 0;
   for (cluster& one : all) {

@@ -24,7 +24,7 @@ struct cosmos {
   int clusters = 200;
   double background = 0.3;    ///< share of particles that are in no cluster
   double bulk = 0.006;        ///< rms of each component of a cluster's velocity, box lengths per step
-  double dispersion = 0.003;  ///< of a particle's velocity in it
+  double dispersion = 0.003;  ///< rms of a particle's velocity in it
 };
 
 /// Clusters are Plummer spheres; their masses go as 1/m. The same for the same cosmos, on every machine whose library
@@ -83,7 +83,7 @@ class exchange {
   std::vector<std::uint64_t> counts_;
 };
 
-/// Who had and who has each particle, for the same particles in the same order before and after a step.
+/// The ranks that had and that have each particle, for the same particles in the same order before and after a step.
 exchange exchange_between(const std::vector<particle>& before, const domains& old_domains,
                           const std::vector<particle>& after, const domains& new_domains);
 

@@ -12,10 +12,10 @@
 
 namespace perf {
 
-/// What the patterns have in common.
+/// The parameters that the patterns have in common.
 struct pattern_choice {
   int ranks = 32;
-  std::int64_t bytes = 65536;  ///< of a put
+  std::int64_t bytes = 65536;  ///< length of a put
   int messages = 10;           ///< puts of a rank, or rounds
   std::uint64_t seed = 1;
   bool wait_first = false;  ///< ring: the ranks wait before they put, all of them
