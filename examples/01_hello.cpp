@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 
 int main(int argc, char** argv) {
-  rma::Runtime rt(argc, argv);  // who am I? Whoever started the ranks has said so
+  rma::Runtime rt(argc, argv);  // the launcher has said which rank this is
   rma::Team world = rt.world();
 
   // One value of each rank, in rank order, for everybody.

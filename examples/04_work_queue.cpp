@@ -15,7 +15,7 @@
 namespace {
 
 constexpr std::uint64_t tasks = 200;
-// What rank 0's part of the window holds.
+// The words of rank 0's part of the window.
 constexpr std::size_t next_task = 0, finished = 1, longest = 2, cells = 3;
 
 /// How many steps Collatz' sequence takes from `number` to 1: tasks of unequal length.

@@ -24,7 +24,7 @@ struct Table {
       const std::uint64_t slot = (hash + probe) % slots_in_all;
       const int rank = static_cast<int>(slot / slots_per_rank);
       const std::uint64_t at = 2 * (slot % slots_per_rank);
-      const std::uint64_t found = window.compare_and_swap(0, key, rank, at);  // what was there: mine if 0
+      const std::uint64_t found = window.compare_and_swap(0, key, rank, at);  // the old key, or 0: mine
       if (found != 0 && found != key) continue;                               // another key's: the next slot
       window.accumulate(1, rank, at + 1, rma::sum);
       return;

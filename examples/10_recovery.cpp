@@ -22,7 +22,7 @@
 namespace {
 
 constexpr int steps = 200;
-constexpr std::size_t parts_max = 64;  // of one rank
+constexpr std::size_t parts_max = 64;  // parts of one rank
 constexpr unsigned copy_is_there = 0, copy_is_taken = 1;
 
 struct Part {
@@ -33,7 +33,7 @@ struct Part {
 
 using Parts = std::vector<Part>;
 
-/// What a rank has, and what it keeps for the one on its left.
+/// The parts of a rank, and its copies of those of the rank on its left.
 struct State {
   Parts mine;
   Parts of_left;

@@ -77,7 +77,7 @@ class Block {
     }
   }
 
-  /// Of the points whose two numbers are the same: each is some rank's.
+  /// The sum over the points whose two numbers are the same and which are this rank's.
   [[nodiscard]] double diagonal(unsigned copy) const {
     double sum = 0;
     for (std::size_t i = 1; i <= rows_; ++i) {

@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   const auto owner = [&](std::uint64_t vertex) { return static_cast<int>(vertex % ranks); };
   const std::size_t mine = (vertices - me + ranks - 1) / ranks;
 
-  auto levels = rma::Window<std::uint32_t>::allocate(world, mine);  // of vertex v: at v / ranks of its owner
+  auto levels = rma::Window<std::uint32_t>::allocate(world, mine);  // vertex v is at v / ranks of its owner
   for (std::size_t i = 0; i < mine; ++i) levels[i] = unreached;
   if (owner(0) == rt.rank()) levels[0] = 0;
   world.barrier();

@@ -26,7 +26,7 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t tasks = 8000;  // some 0.8 s of two ranks: one that loses its core for a while catches up
 constexpr auto length_of_task = 200us;
 constexpr std::uint64_t taken_most = 64;
-// What each rank's part of the window holds; the last two are rank 0's.
+// The words of each rank's part of the window; the last two are rank 0's.
 constexpr std::size_t range = 0, finished = 1, sum = 2, cells = 3;
 
 /// Tasks from `first` up to `end`. No two ranges of one rank are alike, since no task comes back to where it was:

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the larger examples share: options that every rank reads and one rank talks about.
+/// The command line that the larger examples share: options that every rank reads and one rank talks about.
 #pragma once
 
 #include <cstdio>

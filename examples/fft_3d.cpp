@@ -31,7 +31,7 @@ struct slabs {
   rma::Runtime& rt;
   rma::Team team;
   std::size_t n;       ///< points in each direction
-  std::size_t planes;  ///< of this rank
+  std::size_t planes;  ///< planes of this rank
   double communication_us = 0;
 
   [[nodiscard]] double now_us() const { return std::chrono::duration<double, std::micro>(rt.now()).count(); }

@@ -138,7 +138,7 @@ int run(int argc, char** argv) {
     print_result(rt, options, table, result);
     written = options.json.empty() || write_json(rt, options, table, result);
   }
-  rt.world().barrier();  // what rank 0 has to say comes before anybody's exit status
+  rt.world().barrier();  // rank 0's report comes before anybody's exit status
   return written && result.verdict.passed() ? 0 : 1;
 }
 

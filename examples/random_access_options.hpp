@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What may be chosen on the command line of random_access.
+/// The options on the command line of random_access.
 #pragma once
 
 #include <cstddef>

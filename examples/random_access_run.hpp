@@ -12,7 +12,7 @@
 
 namespace random_access {
 
-/// What drawing so many numbers and finding their places costs a processor, for the simulator's clock.
+/// The time that a processor takes to draw so many numbers and find their places, for the simulator's clock.
 constexpr std::chrono::nanoseconds time_to_draw(word count) noexcept {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(2 * count));
 }

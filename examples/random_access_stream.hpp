@@ -54,8 +54,8 @@ class Partition {
 
  private:
   word total_;
-  word least_;   ///< what every rank has
-  word longer_;  ///< how many ranks have one more
+  word least_;   ///< words that every rank has
+  word longer_;  ///< number of ranks that have one more
   int shift_ = -1;
 };
 

@@ -25,7 +25,7 @@ enum class Variant {
 inline constexpr std::string_view variant_names[] = {"gmp",     "gmp-excl", "acc",    "acc_agg",
                                                      "acc_mod", "direct",   "shared", "routed"};
 
-/// What is left of update `value` if it is made a second time: bxor undoes itself, sum must be taken back.
+/// True if updates are sums, which must be taken back; an update by bxor undoes itself when it is made a second time.
 constexpr bool adds(Variant v) noexcept { return v == Variant::acc_mod || v == Variant::direct; }
 
 class Table {

@@ -182,7 +182,7 @@ class Routed : public Updater {
   rma::Aggregator<word> aggregator_;
 };
 
-/// What a program does that knows its ranks to share memory: the limit for all other variants.
+/// The updates of a program that knows its ranks to share memory: the limit for all other variants.
 class SharedMemory : public Updater {
  public:
   explicit SharedMemory(Table& table) : table_(table) {

@@ -11,7 +11,7 @@
 
 namespace random_access {
 
-/// Who makes the updates once more.
+/// The way in which the updates are made once more.
 enum class Verification {
   replay,  ///< each rank its own, by atomic accumulates: HPCC's way
   local,   ///< each rank those of all ranks that hit its part, by plain stores: owes nothing to the library

@@ -174,7 +174,7 @@ int run(int argc, char** argv) {
     print_result(rt, options, matrix, result);
     written = options.json.empty() || write_json(rt, options, result);
   }
-  world.barrier();  // what rank 0 has to say comes before anybody's exit status
+  world.barrier();                                             // rank 0's report comes before anybody's exit status
   return written && result.residual < residual_limit ? 0 : 1;  // NaN is a failure, too
 }
 

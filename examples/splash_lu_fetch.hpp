@@ -18,7 +18,7 @@ enum class Granularity { block, row };
 struct Method {
   rma::lock_kind lock = rma::exclusive;
   Granularity granularity = Granularity::block;
-  double flops_per_ns = 4;  ///< what the simulator's processors do
+  double flops_per_ns = 4;  ///< speed of the simulator's processors
 };
 
 /// Time of one rank by the call it spent it in; what is in none of them is computing (the dissertation's figure 4.9),

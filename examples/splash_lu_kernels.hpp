@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What LU does with blocks, by the names of SPLASH-2. Blocks are contiguous, row after row.
+/// The operations of LU on blocks, by the names of SPLASH-2. Blocks are contiguous, row after row.
 #pragma once
 
 #include <cstddef>

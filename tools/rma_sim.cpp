@@ -29,7 +29,7 @@ void export_variables(const settings& asked) {
   }
 }
 
-/// What the launcher says last, each line with our name.
+/// Prints the launcher's last words, each line with our name.
 void tell(const std::string& text) {
   for (std::size_t at = 0; at < text.size();) {
     const auto end = std::min(text.find('\n', at), text.size());

@@ -9,7 +9,7 @@ namespace rma::simulator {
 
 using main_function = int (*)(int argc, char** argv);
 
-/// What the program's name stands for, or what is wrong with it.
+/// The function that the program's name stands for, or the error.
 struct loaded {
   main_function main = nullptr;
   std::string error;

@@ -63,7 +63,7 @@ std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
   return std::chrono::nanoseconds(static_cast<std::int64_t>(number * found->second));
 }
 
-/// What the options say before it is understood.
+/// The options' values as words, before they are parsed.
 struct words {
   std::vector<std::string> kills;
   std::string limit;
@@ -142,7 +142,7 @@ std::string understand(const words& said, settings& out) {
   return "";
 }
 
-/// What is wrong with the rest of the command line; "" if nothing.
+/// The error in the rest of the command line; "" if there is none.
 std::string contradiction(const settings& asked, bool separated) {
   if (asked.command.empty()) return "which program? See rma-sim --help";
   const std::string& first = asked.command.front();
@@ -165,7 +165,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   app.formatter(std::make_shared<usage_formatter>());
   words said;
   declare(app, out, said);
-  app.prefix_command();  // what follows the program's name is the program's
+  app.prefix_command();  // words after the program's name are the program's
   if (const auto exit_status = tools::parse(app, argc, argv, say, exit_usage)) return exit_status;
   out.command = app.remaining();
   const bool separated = tools::take_separator(out.command);

@@ -40,7 +40,7 @@ std::uint64_t number(const json& in, const char* name, std::uint64_t most, std::
 
 std::uint64_t count(const json& in, const char* name) { return number(in, name, ~std::uint64_t{0}); }
 
-/// Of a time in nanoseconds with a fraction.
+/// The picoseconds of a time in nanoseconds with a fraction.
 sim::time_ps picoseconds(const json& in, const char* name) {
   const double ns = in.at(name).get<double>();
   if (!(ns >= 0) || ns > 9e15) wrong(fmt::format("'{}' is no time", name));

@@ -16,10 +16,10 @@ struct host {
   int slots = 0;
 };
 
-/// Of "a,b:2,c". Throws rma::Error(bad_argument) with what is wrong.
+/// The hosts of "a,b:2,c". Throws rma::Error(bad_argument) with what is wrong.
 std::vector<host> parse_hosts(const std::string& list);
-/// Of a file with one host a line: `NAME`, `NAME slots=N` (Open MPI) or `NAME:N` (MPICH); # begins a comment. Throws
-/// rma::Error(bad_argument) with file and line.
+/// The hosts of a file with one host a line: `NAME`, `NAME slots=N` (Open MPI) or `NAME:N` (MPICH); # begins a comment.
+/// Throws rma::Error(bad_argument) with file and line.
 std::vector<host> read_hostfile(const std::string& path);
 
 /// For each rank the index of its host: in blocks, as many as a host's slots say, or of equal size. Throws
@@ -29,8 +29,8 @@ std::vector<int> divide(const std::vector<host>& hosts, int ranks);
 /// `ssh HOST exec RMARUN --remote-rank`: what rmarun runs in the place of a rank. `ssh`: the command, with options.
 std::vector<std::string> command_at(const std::string& ssh, const std::string& name);
 
-/// What the remote side reads from its standard input: the directory, the changes of the environment and the command.
-/// The job's key is among them, and is on no command line.
+/// The text that the remote side reads from its standard input: the directory, the changes of the environment and the
+/// command. The job's key is among them, and is on no command line.
 std::string order_for_remote(const std::vector<std::string>& changes, const std::vector<std::string>& command);
 
 /// The remote side: reads its order, starts the program, and ends it when the connection to rmarun is gone. Returns the

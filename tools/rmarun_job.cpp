@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// Starting the ranks and waiting for events. What follows from them is in rmarun_verdict.cpp.
+/// Starting the ranks and waiting for events. Their consequences are in rmarun_verdict.cpp.
 #include "rmarun_job.hpp"
 
 #include <fcntl.h>
@@ -362,7 +362,7 @@ void job::signal_ranks(int number) const {
   }
 }
 
-/// All ranks have ended. What they started has not, perhaps; and the server must outlive none of them. Orphans that
+/// All ranks have ended. Their own children perhaps have not; and the server must outlive none of them. Orphans that
 /// cannot be killed (one that hangs in the kernel, or that a debugger holds) are left behind in the end, or when the
 /// user asks.
 void job::clean_up() {

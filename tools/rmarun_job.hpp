@@ -64,7 +64,7 @@ class job {
   void clean_up();
 
   const settings asked_;
-  std::vector<pid_t> inherited_children_;  ///< of what was this process before it became rmarun: not the job's
+  std::vector<pid_t> inherited_children_;  ///< children of the process before it became rmarun: not the job's
   const std::string id_;
   const std::string key_;
   inherited_state inherited_;
@@ -79,7 +79,7 @@ class job {
   int running_ = 0;
   phase phase_ = phase::running;
   std::optional<int> verdict_;
-  failure suspicion_;  ///< what is reported if the suspect does not end in time
+  failure suspicion_;  ///< failure that is reported if the suspect does not end in time
   int suspect_ = -1;   ///< died before the first failure that was reported
   bool told_of_stop_ = false;
   int end_requests_ = 0;  ///< INT and TERM so far

@@ -111,7 +111,7 @@ void accept_np(const CLI::App& app, int argc, char** argv) {
   }
 }
 
-/// What is wrong with settings that are each fine by themselves; "" if nothing.
+/// The error in settings that are each fine by themselves; "" if there is none.
 std::string contradiction(const settings& asked, bool separated) {
   if (asked.command.empty()) return "which program? See rmarun --help";
   const std::string& first = asked.command.front();
@@ -179,7 +179,7 @@ std::optional<int> parse_command_line(int argc, char** argv, settings& out) {
   declare_debuggers(app, raw);
   bool remote = false;
   app.add_flag("--remote-rank", remote)->group("");  // hidden: what --hosts starts
-  app.prefix_command();                              // what follows the program's name is the program's
+  app.prefix_command();                              // words after the program's name are the program's
   accept_np(app, argc, argv);
   if (const auto exit_status = tools::parse(app, argc, argv, say, exit_usage)) return exit_status;
   if (remote) return run_remote_rank();

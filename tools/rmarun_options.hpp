@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What rmarun was asked to do.
+/// The settings of rmarun, from its command line.
 #pragma once
 
 #include <optional>
@@ -20,7 +20,7 @@ struct settings {
   bool tag_output = false;
   std::vector<host> hosts;                ///< empty: this machine alone
   std::string ssh;                        ///< the command, with options
-  std::vector<std::string> debugger;      ///< what the program is started by, if anything
+  std::vector<std::string> debugger;      ///< command that starts the program, if any
   int debugged = -1;                      ///< the rank that is; -1: all
   std::vector<std::string> process_sets;  ///< "NAME=RANKS"
   std::vector<std::string> exports;       ///< "NAME=VALUE" or "NAME"

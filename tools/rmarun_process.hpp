@@ -14,7 +14,7 @@
 
 namespace rma::launcher {
 
-/// What rmarun changes in its own process, as it found it: so the ranks get it.
+/// The state of its process that rmarun changes, as it found it: the ranks get this state.
 struct inherited_state {
   sigset_t mask{};
   struct sigaction on_pipe {};

@@ -149,7 +149,7 @@ int run_remote_rank() {
   }
   int wait_status = 0;
   if (!waits_for_end(signals.get(), outcome.pid, wait_status)) return end_group(signals.get(), outcome.pid);
-  (void)::kill(-outcome.pid, SIGKILL);  // what the rank has started, and left behind
+  (void)::kill(-outcome.pid, SIGKILL);  // processes that the rank has started and left behind
   return WIFSIGNALED(wait_status) ? exit_by_signal + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 

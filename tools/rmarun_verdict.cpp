@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the end of a rank, an abort or a time-out means for the job.
+/// The consequences for the job of the end of a rank, an abort or a time-out.
 #include <fmt/format.h>
 #include <sys/wait.h>
 

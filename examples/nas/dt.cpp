@@ -19,7 +19,7 @@ struct Problem {
 };
 constexpr Problem problem_of(char size) { return size == 'S' ? Problem{1728, 128, 4} : Problem{1728 * 8, 256, 8}; }
 
-constexpr std::size_t fields = 4;  // of a sample
+constexpr std::size_t fields = 4;  // fields of a sample
 constexpr std::size_t in_degree_max = 4;
 
 using Values = std::vector<double>;

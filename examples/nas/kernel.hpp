@@ -91,7 +91,7 @@ class Run {
           messages, sources, value, good ? "verified" : "wrong");
       std::fflush(stdout);
     }
-    world_.barrier();  // what rank 0 has to say comes before anybody's exit status
+    world_.barrier();  // rank 0's report comes before anybody's exit status
     return good ? 0 : 1;
   }
 

@@ -100,7 +100,7 @@ class MultipartitionRun {
       const std::size_t count = p_.forward * points(slice(axis, i), axis);
       std::optional<Skeleton::Incoming> incoming;
       if (i > 0) incoming = skeleton_.expect(rank(before_, axis), forward_tag, count);
-      skeleton_.run().charge(.1 * share() / q_);  // what needs nothing from the slice before
+      skeleton_.run().charge(.1 * share() / q_);  // this work needs nothing from the slice before
       if (incoming) skeleton_.receive(std::move(*incoming));
       skeleton_.run().charge(.1 * share() / q_);
       skeleton_.complete();
