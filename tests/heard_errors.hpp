@@ -11,7 +11,7 @@
 
 namespace rma::test {
 
-/// What this process writes to stderr goes to memory.
+/// Collects in memory the text that this process writes to stderr.
 class heard_errors {
  public:
   heard_errors() : before_(::dup(STDERR_FILENO)), memory_(::memfd_create("stderr", MFD_CLOEXEC)) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What watches this program: g++ says so by macros, clang++ by features.
+/// The sanitizers of this program: g++ names them by macros, clang++ by features.
 #pragma once
 
 #if !defined(__has_feature)

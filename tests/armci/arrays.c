@@ -2,7 +2,7 @@
 /**
  * \file
  * Global Arrays: create, patches, gather and scatter, read_inc, locks, groups, dgemm, duplicate, ghosts, non-blocking
- * transfers. What it prints does not depend on the ARMCI below nor on the number of processes, but for the first line.
+ * transfers. Its output does not depend on the ARMCI below nor on the number of processes, but for the first line.
  */
 #include <ga.h>
 #include <macdecls.h>

@@ -78,7 +78,7 @@ int aggregate() {
   int wrong = 0;
   ARMCI_Barrier();
   if (armci_msg_me() == 0) {
-    (void)put_all(shared, 1, true);  // what the first use of a target takes
+    (void)put_all(shared, 1, true);  // the first use of a target takes more messages
     const std::uint64_t together = put_all(shared, count, true);
     std::printf("aggregate: %d puts, %d messages\n", count, static_cast<int>(together));
     wrong = together > 1 ? 1 : 0;

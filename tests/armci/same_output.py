@@ -47,7 +47,7 @@ def main():
         with open(given.reference, encoding="utf-8") as file:
             theirs = file.read().splitlines()
     else:
-        # What ARMCI-MPI needs to be right on MPICH 4.0, whose allocated windows lose updates.
+        # ARMCI-MPI needs this to be right on MPICH 4.0, whose allocated windows lose updates.
         mpich = {"ARMCI_USE_WIN_ALLOCATE": "0"} if "mpich" in given.launcher else {}
         theirs = run(given, given.reference, environment=mpich)
     if ours is None or theirs is None:

@@ -165,7 +165,7 @@ TEST_CASE("report_death and mark_dead are deaths", "[boot][death]") {
   ranks.jobs.mark_dead(3);
   CHECK(wait_for_news(*clients[1], died, 2) == status::done);
   CHECK(died == std::vector<int>{2, 3});
-  // Who was wrongly believed dead is told so, and cut off.
+  // A rank that was wrongly believed dead is told so, and cut off.
   std::vector<int> told;
   CHECK(wait_for_news(*clients[2], told, 100) == status::fabric_lost);
   CHECK(std::find(told.begin(), told.end(), 2) != told.end());
@@ -213,7 +213,7 @@ TEST_CASE("a job can be joined again after leaving", "[boot][leave]") {
   const auto one_round = [&](int rank) {
     const auto me = join(ranks.options_of(rank));
     std::string value;
-    // What was put in an earlier round is gone: all wait for a key that only the last round knew.
+    // A value of an earlier round is gone: all wait for a key that only the last round knew.
     bool good = me->get("old", value) == status::bad_argument && me->fence() == status::done;
     good = good && me->put("old", "1") == status::done && me->fence() == status::done;
     me->finalize();

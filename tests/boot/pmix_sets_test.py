@@ -10,7 +10,7 @@ import unittest
 
 SETS, HOST = sys.argv[1:3]
 PATIENCE_S = 60
-FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # what PMIx needs, and may leave behind
+FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # files that PMIx needs, and may leave behind
 OWN = "rma://world rma://node rma://self"
 
 

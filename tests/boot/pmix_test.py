@@ -16,7 +16,7 @@ import unittest
 PROBE, SETS, MPIRUN = sys.argv[1:4]
 MPIEXEC = sys.argv[4] if len(sys.argv) > 4 else None
 PATIENCE_S = 60
-FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # what Open MPI needs, and may leave behind
+FOLDER = tempfile.TemporaryDirectory(prefix="rma-pmix-")  # files that Open MPI needs, and may leave behind
 
 
 def start(ranks, mode, *options, program=PROBE, more=(), **settings):

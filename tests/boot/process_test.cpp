@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a Runtime does in a process that is not as it should be, and how it ends one.
+// A Runtime in a process that is not as it should be, and how it ends one.
 #include <unistd.h>
 
 #include <catch2/catch.hpp>

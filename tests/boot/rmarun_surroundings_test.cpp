@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What rmarun finds when it starts, and what is done to it and its ranks from outside.
+// The process state that rmarun finds when it starts, and what is done to it and its ranks from outside.
 #include <sched.h>
 #include <sys/wait.h>
 
@@ -45,7 +45,7 @@ bool becomes(pid_t pid, char state) {
   return true;
 }
 
-/// Of what a process does when it goes on, its main thread does all first: the others get what it leaves of one core.
+/// The main thread of a process goes on before its others, which get the time that it leaves of one core.
 void put_main_thread_first(pid_t pid) {
   cpu_set_t all;
   CPU_ZERO(&all);

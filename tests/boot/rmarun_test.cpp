@@ -401,9 +401,9 @@ TEST_CASE("nothing is left behind", "[boot][rmarun]") {
 }
 
 // Goal: an orphan that does not end although it is killed does not keep rmarun from its end, and less if the user asks.
-// Method: the test traces it: it stays a zombie until the test has heard of its death, as in a debugger. Of two such
-// jobs the second is asked, and must be the first to end. Break: in clean_up, wait for each orphan, or do not heed
-// signals.
+// Method: the test traces it: it stays a zombie until the test has heard of its death, as in a debugger. There are two
+// such jobs: the second is asked, and must be the first to end. Break: in clean_up, wait for each orphan, or do not
+// heed signals.
 TEST_CASE("an orphan that does not end", "[boot][rmarun]") {
   const std::vector<std::string> arguments{"sh", "-c", "setsid sleep 1000 & echo $!; read word; exit 5"};
   launched first(arguments, std::nullopt), second(arguments, std::nullopt);

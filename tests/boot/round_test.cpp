@@ -43,7 +43,7 @@ struct table {
   bool fence(int rank) { return say(rank, rma::boot::bare_frame(message::fence)); }
   bool finalize(int rank) { return say(rank, rma::boot::bare_frame(message::finalize)); }
 
-  /// What `rank` has heard since the last call.
+  /// The messages that `rank` has heard since the last call.
   std::vector<message> types(int rank) {
     std::vector<message> found;
     for (const frame& each : heard[rank]) found.push_back(each.type);
@@ -88,7 +88,7 @@ TEST_CASE("a death fails those who wait at that moment", "[boot][round]") {
 
 namespace {
 
-/// What `rank` is told when it asks who holds up the start.
+/// The reply to `rank` when it asks who holds up the start.
 std::string late(table& ranks, int rank) {
   ranks.heard[rank].clear();
   if (!ranks.say(rank, rma::boot::bare_frame(message::ask_late)) || ranks.heard[rank].size() != 1) return "no answer";

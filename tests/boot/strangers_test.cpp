@@ -192,7 +192,7 @@ TEST_CASE("ten thousand connections with garbage leave nothing behind", "[boot][
     stranger(ranks.jobs).say(garbage);
   }
   CHECK(stranger(ranks.jobs).say(garbage).until_cut_off() != "still connected");     // those before it were looked at
-  if (!address_sanitizer && !thread_sanitizer) CHECK(memory_kib() < before + 8192);  // of 40 MiB that were sent
+  if (!address_sanitizer && !thread_sanitizer) CHECK(memory_kib() < before + 8192);  // 40 MiB were sent
   CHECK(descriptors() < descriptors_before + 3 + 64);
   CHECK(job.finish() == three_good);
 }

@@ -456,7 +456,7 @@ TEST_CASE("progress leaves the work to who is at it", "[channel][context]") {
 
 namespace {
 
-/// A rank on a network which waits for one just like it, question by question. Who sleeps wakes up late.
+/// A rank on a network which waits for one just like it, question by question. A sleeper wakes up late.
 struct mirrored_rank {
   static constexpr std::int64_t trip_ns = 7'000, wake_ns = 370'000;
 
@@ -569,7 +569,7 @@ TEST_CASE("a wait for a silent rank is reported once, with its whole length", "[
   auto& around = two.a.around;
   unsigned asked = 0;
   around.on_sleep = [&] {
-    if (around.sleeps == 2) around.look_ns = 1;  // what follows takes no time
+    if (around.sleeps == 2) around.look_ns = 1;  // the rest takes no time
   };
   const rma::test::heard_errors errors;
   std::string said_before_its_end;

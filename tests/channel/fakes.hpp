@@ -45,7 +45,7 @@ class fake_network final : public fabric::network,
   std::size_t room = 4;  ///< messages of each sender that wait at a receiver, at most
   unsigned promises = 0;
   bool loses_words = false;
-  std::set<int> unheard;  ///< who may have said more than has arrived
+  std::set<int> unheard;  ///< ranks that may have said more than has arrived
   std::function<fabric::delivery_guarantee()> on_reserve;
 
   const fabric::capabilities& caps() const noexcept override { return caps_; }

@@ -395,7 +395,7 @@ TEST_CASE("offers of words that make no sense are refused", "[channel][notificat
   post(0);
   CHECK(two.waiting.ctx.value(counter::messages_refused) == 3);
   word_grant.what = 0;
-  word_grant.id = name + 1;  // of an object that is not there any more
+  word_grant.id = name + 1;  // name of an object that is not there any more
   post(0);
   CHECK(two.waiting.ctx.value(counter::messages_refused) == 3);
 }

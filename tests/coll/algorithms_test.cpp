@@ -17,7 +17,7 @@ using namespace coll_test;
 struct variant {
   int ranks;
   int root;
-  std::size_t bytes;  ///< of a vector or a block
+  std::size_t bytes;  ///< size of a vector or a block
   bool ordered;       ///< the operator does not commute
   bool in_place;
   bool varied;
@@ -229,7 +229,7 @@ std::string describe(const algorithm& a, const variant& v) {
                      v.per_node);
 }
 
-/// What is wrong; empty if nothing is.
+/// The first error; empty if there is none.
 std::string failure_of(const algorithm& a, const variant& v, std::uint64_t seed) {
   team t(a.what, v);
   if (a.fits != nullptr) {

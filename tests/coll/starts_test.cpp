@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a start costs when its shape has been started before: no memory is taken. And how many messages are sent.
+// The cost of a start whose shape has been started before: no memory is taken. And how many messages are sent.
 #include <catch2/catch.hpp>
 
 #include <algorithm>

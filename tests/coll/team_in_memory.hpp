@@ -56,7 +56,7 @@ inline bytes random_bytes(std::size_t count, std::uint64_t seed) {
   return all;
 }
 
-/// What each rank gives, and must have in the end.
+/// The data that each rank gives, and must have in the end.
 struct problem {
   std::vector<shape> shapes;
   std::vector<bytes> inputs, outputs;  ///< outputs: before, then what is wanted

@@ -22,7 +22,7 @@ namespace {
 using std::span;
 using Counts = std::vector<std::size_t>;
 
-/// What member r gives: element i, the same wherever it is asked for.
+/// Element i of member r's input, the same wherever it is asked for.
 template <class T>
 T value_of(int r, std::size_t i) {
   const std::size_t number = static_cast<std::size_t>(r) * 7919 + i * 31 + 5;
@@ -47,7 +47,7 @@ constexpr std::array<std::size_t, 5> element_counts{0, 1, 7, 1025, 20000};
 enum class form : std::uint8_t { blocking, request, persistent };
 constexpr std::array forms{form::blocking, form::request, form::persistent};
 
-/// What a case goes through, one index of each factor in a row: the whole product, or with an effort below 10 percent
+/// The combinations of a case, one index of each factor in a row: the whole product, or with an effort below 10 percent
 /// rows that have each pair of indices of two factors once at least. The same on all ranks.
 template <std::size_t N>
 std::vector<std::array<std::size_t, N>> combinations(context& ctx, const std::array<std::size_t, N>& factors) {
@@ -381,7 +381,7 @@ void gathers(context& ctx) {
   }
 }
 
-/// What member `from` sends to member `to`.
+/// Element i that member `from` sends to member `to`.
 std::int32_t exchanged(int from, int to, std::size_t i) { return value_of<std::int32_t>(from * 64 + to, i); }
 
 void exchanges(context& ctx) {

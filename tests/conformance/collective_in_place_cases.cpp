@@ -22,7 +22,7 @@ constexpr std::array<std::size_t, 4> element_counts{1, 7, 8192, 131072};
 constexpr int ranks_of_large_blocks = 9;  ///< with more ranks, all blocks together have the size of one
 
 std::int64_t value_of(int r, std::size_t i) { return r * 7919 + static_cast<std::int64_t>(i) * 31; }
-/// What combining the values of `members` ranks from the first one on gives.
+/// The sum of the values of `members` ranks, from the first one on.
 std::int64_t sum_of(int members, std::size_t i) {
   return members * static_cast<std::int64_t>(i) * 31 + std::int64_t{7919} * members * (members - 1) / 2;
 }

@@ -229,7 +229,7 @@ void mismatches(context& ctx) {
   odd_one_out(
       ctx, "256 bytes and 4 KiB", rma::status::bad_size, [&](rma::Team& t) { t.allreduce(span(a), rma::sum); },
       [&](rma::Team& t) { t.allreduce(span(longer), rma::sum); });
-  if (ctx.size() > 2) {  // of two roots that both only give, neither waits
+  if (ctx.size() > 2) {  // two roots only give: neither waits for the other
     odd_one_out(
         ctx, "roots", rma::status::bad_argument, [&](rma::Team& t) { t.broadcast(span(a), 1); },
         [&](rma::Team& t) { t.broadcast(span(a), 0); });

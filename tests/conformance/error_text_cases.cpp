@@ -24,7 +24,7 @@ constexpr const char* unknown_kind = "a kind of lock that is neither rma::shared
 constexpr const char* unknown_assertion =
     "an assertion with a bit that none of rma::no_store, no_put, no_precede, no_succeed, no_check and deferrable has";
 
-/// What a refused_call is made with: R stands for the number of the rank to the right, N for that of ranks.
+/// The arguments of a refused_call: R stands for the number of the rank to the right, N for that of ranks.
 struct stage {
   context& ctx;
   window& win;

@@ -255,8 +255,8 @@ void opened_while_unwinding(context& ctx) {
   win.free();
 }
 
-// Goal: windows and requests that are destroyed by unwinding, in the middle of a fence epoch, wait for nobody. What
-// they put may still be read then: it lives as long as the program.
+// Goal: windows and requests that are destroyed by unwinding, in the middle of a fence epoch, wait for nobody. The data
+// that they put may still be read then: it lives as long as the program.
 void dropped_in_an_epoch(context& ctx) {
   static constexpr std::array<std::uint64_t, 1000> data{};
   for (int i = 0; i < 20; ++i) {

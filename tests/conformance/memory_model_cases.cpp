@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What docs/guide/memory-model.md promises: a litmus test for each line of it, by the line's name
+// The promises of docs/guide/memory-model.md: a litmus test for each line of it, by the line's name
 // (tests/guide/claims_test.py has the list).
 //
 // Every rank writes into the part of the rank to its right, with the number of the round, and looks at its own part.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What messages say of the caller's numbers: each in its own unit, under the name of the call that was made.
+// The caller's numbers in messages: each in its own unit, under the name of the call that was made.
 #include <array>
 #include <cstdint>
 #include <string>

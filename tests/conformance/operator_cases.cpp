@@ -22,7 +22,7 @@ inline constexpr bool is_complex<std::complex<T>> = true;
 template <class T>
 inline constexpr bool is_pair_type = rma::is_pair(rma::element_of<T>);
 
-/// What an operator does, written down once more.
+/// The results of an operator, written down once more.
 template <rma::operation Op, class T>
 T apply_plain(T a, T b) {
   using rma::operation;

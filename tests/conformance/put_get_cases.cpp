@@ -131,7 +131,7 @@ class waiting_and_computing {
     ctx.expect(done_.lock_all_nothrow(), rma::status::done, "lock_all");
   }
 
-  /// What a target does in each round, from 1 on.
+  /// The part of a target in each round, from 1 on.
   void serve(std::size_t round) {
     win_->wait_signal(2, 1, 0);
     const std::atomic_ref<std::uint64_t> reached(done_.local()[0]);

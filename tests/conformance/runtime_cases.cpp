@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runtime says about itself and its job.
+// The answers of a runtime about itself and its job.
 #include <atomic>
 #include <cstdint>
 #include <functional>

@@ -41,7 +41,7 @@ std::vector<std::pair<shape, shape>> all_sides(context& ctx) {
   return sides;
 }
 
-/// What a buffer of blanks, which holds `to` with its margins, must look like when all of rank `from`'s data in shape
+/// The wanted content of a buffer of blanks, which holds `to` with its margins, when all of rank `from`'s data in shape
 /// `of` are in it.
 std::vector<octet> filled(const shape& to, const shape& of, int from, std::uint64_t salt) {
   std::vector<octet> wanted(room_for(to), blank);

@@ -86,7 +86,7 @@ std::string replay_command(const rma::Runtime& runtime, const options& how, cons
   return text.str();
 }
 
-/// What this rank found in one case.
+/// The outcome of one case on this rank.
 struct verdict {
   outcome mine = outcome::passed;
   std::string text;  ///< failures, or the reason of a skip
@@ -101,7 +101,7 @@ verdict of_context(const context& ctx) {
   return v;
 }
 
-/// Runs the case on this rank. What an exception says is printed at once: the others may never get to the end.
+/// Runs the case on this rank. The text of an exception is printed at once: the others may never end.
 verdict run_here(context& ctx, const instance& one, std::shared_ptr<void>& waiting, const watchdog& guard) {
   try {
     one.what->run(ctx);

@@ -72,7 +72,7 @@ struct skipped {
   std::string reason;
 };
 
-/// What a case is given.
+/// The arguments of a case.
 class context {
  public:
   context(rma::Runtime& runtime, const rma::Team& team, const options& how, window_kind kind, std::uint64_t seed);

@@ -313,7 +313,7 @@ void allgather_structs(context& ctx) {
   }
 }
 
-/// What a member gives to another one.
+/// The value that a member gives to another one.
 template <class T>
 T gift(int from, int to) {
   return tagged<T>(from, static_cast<std::size_t>(to), 17);

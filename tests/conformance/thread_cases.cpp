@@ -31,7 +31,7 @@ void need_multiple(context& ctx) {
   if (ctx.runtime().threads() != rma::thread_level::multiple) context::skip("needs RMA_THREADS=multiple");
 }
 
-/// Runs `work(index)` on so many threads at once, and waits for them. What one of them throws ends the case.
+/// Runs `work(index)` on so many threads at once, and waits for them. An exception of one of them ends the case.
 void at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
   std::mutex lock;
   std::string wrong;

@@ -29,7 +29,7 @@ class made_up_groups {
     std::filesystem::create_directories((root_ / file).parent_path());
     std::ofstream(root_ / file) << text;
   }
-  /// What `of`, granted_cores and the like, says of a process with this membership.
+  /// The result of `of`, granted_cores and the like, for a process with this membership.
   template <class Of>
   [[nodiscard]] auto granted(Of of, std::string_view membership) const {
     write("membership", membership);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What biased locks stand on: a plain store on the frequent side is enough if the rare side asks for a fence.
+// The basis of biased locks: a plain store on the frequent side is enough if the rare side asks for a fence.
 #include "core/membarrier.hpp"
 
 #include <catch2/catch.hpp>

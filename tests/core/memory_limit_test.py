@@ -46,7 +46,7 @@ class Group:
         return self
 
     def __exit__(self, *_):
-        for _ in range(100):  # what was killed is in it for a moment
+        for _ in range(100):  # a killed process is in it for a moment
             try:
                 return self.path.rmdir()
             except OSError:

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// What is said against a window of so many bytes; empty if it was made, and written to.
+/// The error of a window of so many bytes; empty if it was made, and written to.
 std::string objection(rma::Runtime& rt, std::size_t bytes) {
   try {
     auto win = rma::Window<std::byte>::allocate(rt.world(), bytes);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a trace is one JSON array at the end of the program, whatever the windows are called, and a rank that is killed
 // leaves all but its last 0.1 s of calls.
-// Method: files read back line by line; a forked child that ends without destructors. What a viewer makes of whole
-// files is trace_test.py's.
+// Method: files read back line by line; a forked child that ends without destructors. The view that a viewer has of
+// whole files is trace_test.py's.
 #include "core/trace.hpp"
 
 #include <sys/wait.h>
@@ -116,7 +116,7 @@ TEST_CASE("a trace has the calls that it is asked for, and the program's regions
   const folder here;
   {
     trace_file trace(here / "t", 0, UINT64_MAX, "output,put_signal");
-    trace.add(event_at(1));  // of put
+    trace.add(event_at(1));  // this call is a put
     trace_event other = event_at(2);
     other.call = "put_signal";
     trace.add(other);

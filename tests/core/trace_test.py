@@ -97,7 +97,7 @@ def check_events(events, rank, replay):
     for event in events[1:]:
         args = event["args"]
         chosen = args["protocol"] in PROTOCOLS | ALGORITHMS and args["why"]
-        of_no_window = not (args["window"] or args["protocol"] or args["why"])  # of a Team or a Runtime
+        of_no_window = not (args["window"] or args["protocol"] or args["why"])  # the call is one of a Team or a Runtime
         good = (event["ph"] == "X" and event["pid"] == rank and event["ts"] > 0 and event["dur"] >= 0
                 and set(args) == ARGS and (chosen or of_no_window) and -1 <= args["target"] < RANKS)
         if not good:

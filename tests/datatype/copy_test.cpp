@@ -105,7 +105,7 @@ TEST_CASE("long contiguous copies go back and forth", "[datatype][copy]") {
       CAPTURE(bytes, apart, first);
       detail::copy_turn turn = backwards();
       REQUIRE(moves_like_bytes(memory, first + apart, first, bytes, &turn));
-      CHECK(turn.take() == (apart < bytes));  // what overlaps has no choice
+      CHECK(turn.take() == (apart < bytes));  // overlapping blocks leave no choice
       turn = backwards();
       REQUIRE(moves_like_bytes(memory, first, first + apart, bytes, &turn));
       CHECK(turn.take() == (apart < bytes));
@@ -173,7 +173,7 @@ TEST_CASE("contiguous copies whose ends overlap", "[datatype][copy]") {
 
 TEST_CASE("no aligned word is seen in parts while it is overwritten", "[datatype][copy]") {
   struct shape {
-    std::size_t bytes, rows;  ///< of each row; rows lie a page apart
+    std::size_t bytes, rows;  ///< length of each row; rows lie a page apart
   };
   constexpr std::size_t page = 4096;
   for (const shape s : {shape{8, 1},

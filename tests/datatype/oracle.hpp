@@ -69,7 +69,8 @@ class arena {
  public:
   explicit arena(const Layout& layout, unsigned char fill = 0)
       : lower_(layout.lower()), bytes_(static_cast<std::size_t>(layout.upper() - layout.lower()), fill) {}
-  /// What the layout's offsets count from. May lie outside the arena: an address, not a pointer into it.
+  /// The address from which the layout's offsets count. It may lie outside the arena: an address, not a pointer into
+  /// it.
   void* base() {
     return reinterpret_cast<void*>(reinterpret_cast<std::uintptr_t>(bytes_.data()) -
                                    static_cast<std::uintptr_t>(lower_));

@@ -22,7 +22,7 @@ using rma::explore::verdict;
 
 namespace {
 
-/// What each rank does with the lock of rank 0, one letter for each time: (w)rites, (r)eads, (h)olds it alone, and
+/// The uses of rank 0's lock by each rank, one letter for each time: (w)rites, (r)eads, (h)olds it alone, and
 /// nothing else; (a)ccumulates in a deferrable epoch, which lock "two-sided" sends whole; (d)efers the lock, which it
 /// takes to write; (x) is refused at its first use in a lock_all epoch.
 using roles = std::vector<std::string>;
@@ -138,7 +138,7 @@ std::string text(const roles& of, int ranks_per_node, const settings& with) {
   CHECK(v.failure.empty());
 }
 
-/// What is wrong with the first schedule that is found.
+/// The failure of the first wrong schedule that is found.
 [[maybe_unused]] std::string found(const settings& with, int ranks_per_node, const roles& of) {
   return explore(world(of, ranks_per_node, with, 2), play(of, with)).failure;
 }

@@ -25,7 +25,7 @@ unsigned preemptions() {
   return text == nullptr ? 2 : static_cast<unsigned>(std::atoi(text));
 }
 
-/// What is repeated in a scenario: with three preemptions only worlds that are smaller still can be searched through.
+/// The repetitions in a scenario: with three preemptions only still smaller worlds can be searched through.
 std::uint64_t rounds() { return preemptions() > 2 ? 1 : 2; }
 int ranks_max() { return preemptions() > 2 ? 2 : 3; }
 

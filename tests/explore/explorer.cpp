@@ -26,7 +26,7 @@ constexpr sim::time_ps away_by_lot_ps = 20'000;
 constexpr sim::time_ps forgotten_ps = 20'000'000'000;
 constexpr sim::time_ps ended_ps = 2 * forgotten_ps;
 
-explorer* active = nullptr;  // of this test program, which has one thread
+explorer* active = nullptr;  // the one of this test program, which has one thread
 
 /// Work and the network take no time.
 sim::parameters costless_machine() {
@@ -153,9 +153,9 @@ class explorer {
   std::set<int> ended_;
   sim::time_ps back_ps_ = 0;  ///< when the last of those who are away comes back
   sim::world* world_ = nullptr;
-  // Of the last preemption:
-  int away_ = -1;             ///< who
-  const void* at_ = nullptr;  ///< was about to use this
+  // The last preemption:
+  int away_ = -1;             ///< the rank that was preempted
+  const void* at_ = nullptr;  ///< the object that it was about to use
   bool writes_ = false;
   bool met_ = false;  ///< others used it meanwhile
 };

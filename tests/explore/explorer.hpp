@@ -30,7 +30,7 @@
 
 namespace rma::explore {
 
-/// What is explored. Ranks set up in peace and say when it begins.
+/// The job to be explored. Ranks set up in peace and say when it begins.
 struct scenario {
   int ranks = 2;
   int ranks_per_node = 0;    ///< 0: all on one
@@ -52,7 +52,7 @@ class player {
   /// From here on this rank is not preempted any more. It comes back when the others have ended, too, but for those
   /// that nobody has woken: so that what it does next wakes none of them.
   void end();
-  /// What must hold: ends the search with this schedule if it does not.
+  /// Ends the search with this schedule if `what`, a condition that must hold, does not.
   void check(bool holds, const char* what);
 
  private:
@@ -64,8 +64,8 @@ class player {
 
 struct verdict {
   std::uint64_t runs = 0;
-  std::uint64_t equal = 0;      ///< of these, to others
-  std::uint64_t steps_max = 0;  ///< of one run
+  std::uint64_t equal = 0;      ///< number of these that are equal to others
+  std::uint64_t steps_max = 0;  ///< steps of the longest run
   std::string failure;          ///< empty, or what did not hold, with the schedule
 };
 

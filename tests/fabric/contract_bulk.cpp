@@ -183,7 +183,7 @@ TEST_CASE("contract: what was posted on the bulk channel of a rank that dies end
         under_way += all[0].fabric.send_bulk(1, whole(out), t) == status::posted ? 1 : 0;
       for (std::uint64_t t = 6; t < 9; ++t)
         under_way += all[0].fabric.post_bulk_receive(1, whole(in), t) == status::posted ? 1 : 0;
-      CHECK((under_way > 0 || gone_first));  // who has left may be known to be gone
+      CHECK((under_way > 0 || gone_first));  // a peer that has left may be known to be gone
       all.announce_death(1);
       if (!gone_first) all.leave(1);
       CHECK(all.until([&] { return all[0].over.size() == under_way && all.are_quiet(); }));

@@ -11,7 +11,7 @@ using fabric::region_key;
 
 namespace {
 
-constexpr int silent_naps = 8;  // of `until`, after which nothing is believed to come any more
+constexpr int silent_naps = 8;  // naps of `until`, after which nothing is believed to come any more
 
 /// Tokens 1 to 3, and a message: operations of rank 0.
 struct operations {

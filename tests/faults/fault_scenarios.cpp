@@ -162,7 +162,7 @@ void die_in_collectives(stage& on) {
   on.die();
 }
 
-// Who has been told may use its buffers again: nothing of what failed is written there any more.
+// A rank that has been told may use its buffers again: failed operations do not write there any more.
 void collectives_with_dead(stage& on) {
   collective_storm storm(on);
   on.must_be_told("(team of", [&] {  // behind whichever call it is
@@ -263,7 +263,7 @@ void sleep_in_start_of_all(stage& on) {
 void read_created(stage& on) {
   if (on.created.lock_all_nothrow() != rma::status::done) on.wrong("lock_all of the created window");
   on.ready(on.killer);
-  if (on.rank() == on.killer) {  // who is still in the stage's barrier would be told there
+  if (on.rank() == on.killer) {  // a rank still in the stage's barrier would be told there
     on.wait_ready(on.survivors());
     on.kill_now();
   }
@@ -332,7 +332,7 @@ void die_in_transfers(stage& on) {
   on.die();
 }
 
-// Who only makes progress and never waits hears of it, too.
+// A rank that only makes progress and never waits hears of it, too.
 void die_unwaited(stage& on) {
   on.wait_ready(on.survivors());
   on.die();

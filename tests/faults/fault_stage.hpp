@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the programs of the fault tests share: who dies, how the others come into position, what is reported.
+/// The stage that the programs of the fault tests share: who dies, how the others come into position, what is reported.
 ///
 /// One line of standard output per event, read by faults_test.py:
 ///
@@ -41,7 +41,7 @@ class stage {
   std::uint64_t seed;
   int home;                           ///< a survivor whose part is locked; not the killer where there are enough ranks
   int killer;                         ///< a survivor that kills the victim when it must be inside a call
-  std::vector<std::uint64_t> memory;  ///< of `created`
+  std::vector<std::uint64_t> memory;  ///< memory of `created`
   rma::Window<std::uint64_t> window;  ///< for the scenario
   rma::Window<std::uint64_t> created;
   rma::Window<std::uint64_t> spare;  ///< untouched until the victim is dead
@@ -86,7 +86,7 @@ const scenario* find_scenario(std::string_view name);
 /// Names of all of them, one per line.
 std::string scenario_names();
 
-/// What survivors must be able to do after a death.
+/// Does what survivors must be able to do after a death.
 void live_on(stage& on);
 
 /// All kinds of operations on random targets. In storm, until the victim is dead.

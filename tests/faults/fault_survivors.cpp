@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What survivors must be able to do, and the storm of operations in which a rank dies.
+// The calls that survivors must be able to make, and the storm of operations in which a rank dies.
 #include <algorithm>
 #include <random>
 #include <span>
@@ -106,7 +106,7 @@ void storm_until_death(stage& on) {
   const std::vector<std::uint64_t> block(1000, 1);
   const std::uint64_t before_kill = on.seed % 3000;
   on.ready(on.killer);
-  if (on.rank() == on.killer) on.wait_ready(on.survivors());  // who is still in the stage's barrier would be told there
+  if (on.rank() == on.killer) on.wait_ready(on.survivors());  // a rank still in the stage's barrier would be told there
   for (std::uint64_t i = 0; on.runtime.failed_ranks().empty(); ++i) {
     if (on.rank() == on.killer && i == before_kill) on.kill_now();
     const rma::status s = one_operation(on, random, everybody, block);

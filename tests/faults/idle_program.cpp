@@ -51,7 +51,7 @@ void receive_from_sleeper(rma::Team& world, double sleep_s) {
   for (int r = 1; r < world.size(); ++r) world.send(std::span(out).first(bytes_of(r)), r, 1);
 }
 
-/// What each rank does while rank 0 sleeps.
+/// The part of each rank: the others wait while rank 0 sleeps.
 void wait_for_sleeper(rma::Team& world, rma::Window<std::uint64_t>& win, rma::Team& both_ready, double sleep_s) {
   if (world.rank() == 0) {
     compute_for(sleep_s);

@@ -61,7 +61,7 @@ class survivor {
   bool wrong_ = false;
 };
 
-/// What survivors must still be able to do.
+/// Does what survivors must still be able to do.
 void go_on(rma::Runtime& runtime, survivor& me, std::size_t dead) {
   rma::Team alive = runtime.world().shrink();
   if (static_cast<std::size_t>(alive.size()) + dead != static_cast<std::size_t>(runtime.size()))

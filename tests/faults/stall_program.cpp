@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
        }},
       {"stopped",
        [&] {
-         constexpr int looks_outside = 300;  // of a wait, at most
+         constexpr int looks_outside = 300;  // limit of those in a wait
          int looks = 0;
          if (late) win.wait_until(0, [&looks](long) { return ++looks > looks_outside && std::raise(SIGSTOP) == 0; });
          world.barrier();

@@ -26,7 +26,7 @@ import time
 RANKS = 3
 BOOT_TIMEOUT_S = 2
 LATER_S = 2  # the line is to come no later than this after the time-out
-JOB_TIMEOUT_S = 12  # of rmarun: longer than the start may take
+JOB_TIMEOUT_S = 12  # time-out of rmarun: longer than the start may take
 PATIENCE_S = 60
 TOGETHER = 4  # jobs at the same time; they mostly wait
 STARTED = "start_test: all others have started"
@@ -68,7 +68,7 @@ class Job:
             try:
                 started = all([process.wait(timeout=PATIENCE_S) == 0 for process in awaited])
             except subprocess.TimeoutExpired:
-                pass  # what has been said does not name the rank
+                pass  # the lines so far do not name the rank
             finally:
                 for process in ranks:
                     process.kill()

@@ -24,7 +24,7 @@
 namespace {
 
 constexpr int connections = 300;  // to each socket, by each rank
-constexpr int staying_max = 20;   // of these say little, and stay
+constexpr int staying_max = 20;   // limit of those that say little, and stay
 constexpr std::size_t words = 1000;
 constexpr std::size_t growth_kib_max = 32 * 1024;
 
@@ -37,7 +37,7 @@ std::size_t memory_kib() {
   return 0;
 }
 
-/// What this host's TCP sockets listen at. Throws if one listens on all addresses.
+/// The addresses at which this host's TCP sockets listen. Throws if one listens on all addresses.
 std::vector<sockaddr_in> listening() {
   std::vector<sockaddr_in> found;
   for (const char* const name : {"/proc/net/tcp", "/proc/net/tcp6"}) {

@@ -104,7 +104,7 @@ static void empty_parts(MPI_Info info) {
   MPI_Win_free(&win);
 }
 
-// Promises of the program. What breaks one is reported by this library, not by every MPI.
+// Promises of the program. This library, not every MPI, reports a call that breaks one.
 static void promises(void) {
   const int right = (rank + 1) % size, left = (rank + size - 1) % size;
   long mine[2] = {0, 0}, value = 50 + rank;

@@ -14,7 +14,7 @@ enum { threads = 2, cells = 512, message_max = 1 << 18, rounds_per_look = 32 };
 typedef struct {
   int number;
   MPI_Comm comm;
-  MPI_Win own;      // of this thread alone: epochs of its kind
+  MPI_Win own;      // window of this thread alone: epochs of its kind
   long* part;       // its memory here
   uint64_t mine;    // random numbers of this thread
   uint64_t common;  // the same on all ranks
@@ -48,11 +48,11 @@ static void compare(worker* w, const char* what, const long* got, const long* sh
   for (int i = 0; i < count; ++i) check(w, what, got[i], should[i]);
 }
 
-// What a thread does with its cells of one rank: [first, first + count).
+// An operation of a thread on its cells of one rank: [first, first + count).
 typedef struct {
   int target, first, count;
-  MPI_Aint at;   // of the first one in the window
-  long* shadow;  // of the first one
+  MPI_Aint at;   // offset of the first one in the window
+  long* shadow;  // expected values, from the first one on
   long values[cells], got[cells];
 } access;
 
@@ -165,7 +165,7 @@ static void neighbors(worker* w, MPI_Group* to, MPI_Group* from, int shift) {
   MPI_Group_free(&ranks);
 }
 
-// Of thread 0: a put between fences, or between neighbors.
+// Thread 0 puts between fences, or between neighbors.
 static void active(worker* w) {
   const int shift = below(&w->common, size), by_fence = below(&w->common, 2);
   const long value = (long)next(&w->common);
@@ -189,7 +189,7 @@ static void active(worker* w) {
   check(w, by_fence ? "put in a fence" : "put in a group", w->part[cell], value + (rank + size - shift) % size);
 }
 
-// Of the other threads: a word of a rank is counted up by get and put, under an exclusive lock.
+// The other threads count up a word of a rank by get and put, under an exclusive lock.
 static void passive(worker* w) {
   const int target = below(&w->mine, size);
   long now = 0;

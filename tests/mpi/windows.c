@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every call of a window on MPI_COMM_WORLD with contiguous data. What it prints is the same whoever carries it out.
+// Every call of a window on MPI_COMM_WORLD with contiguous data. Its output is the same whoever carries it out.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

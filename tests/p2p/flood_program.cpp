@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // flood_program MESSAGES COMPUTE_MS: all ranks send so many messages of 1 KiB to rank 0, which computes for so long and
-// then receives them. What it holds meanwhile stays within the bound that it prints, and all arrive in order.
+// then receives them. The memory that it holds meanwhile stays within the bound that it prints, and all arrive in
+// order.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -76,7 +77,7 @@ int main(int argc, char** argv) {
     compute(rt, time);
     status = receive_all(rt, world, messages);
     const bool alone = argc <= 3;                        // in this process
-    constexpr std::size_t slack = std::size_t{4} << 20;  // of allocator and code
+    constexpr std::size_t slack = std::size_t{4} << 20;  // room for allocator and code
     const std::size_t grown = resident_bytes() - std::min(before, resident_bytes());
     if (alone && grown > count_of(rt, "unexpected_bytes_max") + slack) {
       std::printf("wrong: the process has grown by %zu bytes\n", grown);

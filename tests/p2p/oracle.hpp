@@ -54,7 +54,7 @@ inline std::uint8_t byte_of(const label& l, std::size_t i) {
   return static_cast<std::uint8_t>(l.source * 31 + l.sequence * 17 + l.context * 5 + l.round * 3 + i * (i / 256 + 1));
 }
 
-/// What a rank sends in a round, in this order: everybody knows.
+/// The messages that a rank sends in a round, in this order: everybody knows.
 inline std::vector<planned> sends_of(const plan& p, int rank, std::size_t round) {
   rng d(p.seed * 7919 + round * 131 + static_cast<std::uint64_t>(rank) + 1);
   std::vector<planned> all;

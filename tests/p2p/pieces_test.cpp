@@ -86,7 +86,7 @@ TEST_CASE("pieces of a message are sent where they lie and received where they b
   const bool into_pieces = GENERATE(false, true);
   CAPTURE(from_pieces, into_pieces);
   const bool any = from_pieces || into_pieces;
-  constexpr std::size_t blocks = 98;  // of which 49 are always in a list of 50 pieces
+  constexpr std::size_t blocks = 98;  // 49 of them are always in a list of 50 pieces
   const totals found = exchange("auto", from_pieces, into_pieces, blocks);
   CHECK(found.lists == (!any ? 0 : 2 * 2));     // each is sent and received
   if (into_pieces) CHECK(found.messages == 3);  // else the receive has asked, in vain

@@ -27,7 +27,7 @@ enum class mutation : std::uint8_t {
   stale_request,     ///< a request is used though it has crossed an announcement
   not_void,          ///< a message that does not fit a request does not say so
   not_drained,       ///< an end is seen before the messages that were sent before its write
-  no_second_try,     ///< what has failed is given up
+  no_second_try,     ///< a failed transfer is given up
   not_told,          ///< an envelope follows a write that its receiver has not noticed, and is not told of
 };
 
@@ -35,7 +35,7 @@ enum class word : std::uint8_t { none, announce, finished, request, ask, used, d
 
 struct item {
   word what = word::none;
-  std::uint8_t number = 0;  ///< of the message or receive
+  std::uint8_t number = 0;  ///< number of the message or receive
   std::uint8_t seen = 0;    ///< ask: envelopes that the receiver has seen
   bool flag = false;        ///< announce: the request is void
   bool operator==(const item&) const = default;
@@ -49,7 +49,7 @@ struct message_state {
   bool s_streams = false, r_streams = false;  ///< that side goes on by messages, since a transfer has failed
   rendezvous_state s = rendezvous_state::begin, r = rendezvous_state::begin;
   std::uint8_t data = 0;    ///< 0: with the sender, 1: on the way, 2: in place
-  std::uint8_t number = 0;  ///< of the envelope
+  std::uint8_t number = 0;  ///< number of the envelope
   bool s_over = false, r_over = false;
   bool operator==(const message_state&) const = default;
 };

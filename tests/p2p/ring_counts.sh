@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What a short message through a ring takes: by the adapter's counters, and of the system by strace in rank 0. A device
-# in software is told of each write by a system call, its emulated doorbell; there is no other for a message, but what a
-# rank looks at from time to time: fewer the faster the host is.
+# The cost of a short message through a ring: by the adapter's counters, and in system calls by strace in rank 0. A
+# device in software is told of each write by a system call, its emulated doorbell; there is no other for a message, but
+# what a rank looks at from time to time: fewer the faster the host is.
 # usage: ring_counts.sh RMARUN RING_COUNTS_PROGRAM
 set -euo pipefail
 launcher=$1

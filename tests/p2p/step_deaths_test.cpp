@@ -21,8 +21,8 @@ constexpr auto outage = 300ms, watch = 400ms;
 
 struct outcome {
   rma::sim::Outcome of;
-  std::uint64_t steps = 0;  ///< of the rank that dies
-  int failures = 0;         ///< of the others' operations
+  std::uint64_t steps = 0;  ///< steps of the rank that dies
+  int failures = 0;         ///< failed operations of the others
 };
 
 /// Rank 1 dies at this step; 0: it does not.

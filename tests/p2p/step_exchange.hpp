@@ -48,7 +48,7 @@ class exchange {
       for (std::size_t i = before; i < sent_.size(); ++i) end(sent_[i]);
     }
   }
-  /// What is wrong; empty if all is as it should be. `pause` passes time, in which the library is called.
+  /// The first error; empty if there is none. `pause` passes time, in which the library is called.
   std::string check(const std::function<void()>& pause) {
     std::vector<std::vector<std::byte>> before;
     for (const message& m : received_) before.push_back(m.data);

@@ -41,7 +41,7 @@ LIMITS = {
     "registration_instructions": {"same_buffer": 95, "other_buffer": 180},
     # Both sides of a message; how many receives are posted besides makes no difference.
     "message_instructions": {"send_then_recv": 290, "send_recv": 920, "among_10": 1060, "among_100000": 1060},
-    # What was counted when these were written down; a change may exceed it by TOLERANCE.
+    # These were counted when they were written down; a change may exceed it by TOLERANCE.
     "far_instructions tcp": {
         "far_put": 971, "far_put_value": 1062, "far_get": 961, "far_fetch_and_op": 1145, "far_accumulate": 1009,
         "handle_fetch_and_op": 748, "handle_accumulate": 440,
@@ -144,7 +144,7 @@ def per_call(fewer, more):
     """{wrapper without prefix: instructions of one call}"""
     counts = {}
     for function, (calls, cost) in more.items():
-        # A compiler may have made a copy for constant arguments: name.constprop.0. What it moved out of the way
+        # A compiler may have made a copy for constant arguments: name.constprop.0. The code that it moved away
         # (name.cold) is part of the function itself.
         name = function.split(".")[0]
         if name.startswith(PREFIX) and ".cold" not in function:

@@ -2,10 +2,10 @@
 // Goal: a window or a team that nobody holds any more leaves nothing behind, wherever its members are; and one more
 // window costs the same however many there are.
 //
-// Method: windows of each kind and teams of each origin are made, used and dropped, again and again. What a rank has in
-// use of its segment, and of its heap, at the end of the last rounds is what it was at the end of the first ones, to
-// the byte for the segment. `live N`: the processor time of the last windows of N that live together, against that of
-// the same number at an eighth of the way.
+// Method: windows of each kind and teams of each origin are made, used and dropped, again and again. The amount that a
+// rank has in use of its segment, and of its heap, at the end of the last rounds is what it was at the end of the first
+// ones, to the byte for the segment. `live N`: the processor time of the last windows of N that live together, against
+// that of the same number at an eighth of the way.
 //
 // Break: let reclaimer::release keep the parts; send no news between nodes; let a team's end drop nothing; erase no
 // record. For `live`: let segment_map::propose go through all that is taken.

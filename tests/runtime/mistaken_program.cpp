@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// A program whose configuration is wrong. What it does about that is its first argument.
+/// A program whose configuration is wrong. Its first argument says how it reacts to that.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>

@@ -15,7 +15,7 @@
 
 namespace {
 
-/// What a rank with these settings leaves in its trace.
+/// The trace of a rank with these settings.
 std::string trace_of(const std::string& calls) {
   const auto path = std::filesystem::temp_directory_path() / ("rma-observation-" + std::to_string(::getpid()));
   {

@@ -33,7 +33,7 @@ class Raised {
   detail::window_view* view_;
 };
 
-/// What the Error says behind the place of the call.
+/// The text of the Error behind the place of the call.
 std::string text_of(const detail::window_view& view, detail::call what, status code) {
   try {
     detail::raise(view, what, code, 0, 0, 1, std::source_location::current());

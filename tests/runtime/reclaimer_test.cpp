@@ -2,9 +2,9 @@
 // Goal: memory of windows and teams is given back when all members have dropped them, and not before; also if some of
 // the members have died or left meanwhile.
 //
-// Method: simulated ranks, 1 to 9 of them on 1 to 3 nodes, drop windows in different orders. What a rank has in use of
-// its segment is compared before and after. Deaths at times drawn from a seed: the survivors shrink, and get back the
-// memory of what they have made with the dead.
+// Method: simulated ranks, 1 to 9 of them on 1 to 3 nodes, drop windows in different orders. The part that a rank uses
+// of its segment is compared before and after. Deaths at times drawn from a seed: the survivors shrink, and get back
+// the memory of what they have made with the dead.
 //
 // Break: let advance not ask for all reports; let place ignore the gone; let reports count whatever they leave out.
 #include "runtime/reclaimer.hpp"
@@ -29,7 +29,7 @@ using namespace std::chrono_literals;
 using window = rma::Window<long>;
 using rma::status;
 
-/// Of a team, at most, in whole pages: for its barriers and its collectives in memory.
+/// The lines of a team for its barriers and its collectives in memory, at most, in whole pages.
 constexpr std::size_t lines_bytes =
     (sizeof(rma::detail::barrier_lines) +
      std::max(rma::detail::memory_lines::all_bytes(2), rma::detail::memory_lines::all_bytes(3)) + 4095) /
@@ -39,7 +39,7 @@ constexpr std::size_t being_made_bytes = 5 * 4096 + lines_bytes;        ///< a w
 
 std::size_t in_use(rma::Runtime& rt) { return rt.world().core().rt->segment_in_use(); }
 
-/// What two windows, made and dropped, leave in use is what the next two do: drops are told when something is made.
+/// Two windows, made and dropped, leave as much in use as the next two do: drops are told when something is made.
 void make_and_drop_two(const rma::Team& team) {
   (void)window::allocate(team, 1);
   (void)window::allocate(team, 1);

@@ -21,11 +21,11 @@ constexpr std::uint8_t nothing = 0;
 constexpr auto reads = static_cast<std::uint8_t>(lock_kind::shared);
 constexpr auto holds_alone = static_cast<std::uint8_t>(lock_kind::exclusive);
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t {
   none,
-  forgotten_waiter,  ///< who unlocks wakes nobody
-  careless_wake,     ///< who has woken the last waiter does not look again whether another one has come
+  forgotten_waiter,  ///< a rank that unlocks wakes nobody
+  careless_wake,     ///< a rank that has woken the last waiter does not look whether another has come
   careless_mark,     ///< ... and who finds one does not ring the writer that may have missed a reader's leave
   grant_to_two,      ///< the manager does not look whether the lock is free
   lost_grant,        ///< an answer of the manager does not come while another rank waits
@@ -54,7 +54,7 @@ enum class place : std::uint8_t {
   holds_word,
   parting,  ///< biased reader: has left, looks who waits for that
   leaving,  ///< counted reader: its record says "unsure", and it is in the word
-  asking,   ///< of the other node: has sent a request to the manager
+  asking,   ///< rank of the other node: has sent a request to the manager
   granted,
 };
 
@@ -81,7 +81,7 @@ struct model {
   std::uint64_t cpu = 0;
   std::array<rank_state, ranks> all{};
   model_turns<ranks> turns;  ///< the manager's
-  rank_state agent;          ///< of the first that waits there; draining: it has the word
+  rank_state agent;          ///< state of the first that waits there; draining: it has the word
   wake_stage agent_wakes = wake_stage::over;
   bool death = false;
   std::uint8_t kinds = 0;    ///< see kind_of
@@ -228,7 +228,7 @@ struct model {
   void lose(const model_request&) {}
 
  private:
-  /// Of a death: who sleeps stays in the list.
+  /// A death rings all; a sleeper stays in the list.
   void ring_all() {
     for (const int who : {0, 1, manager}) {
       if (of(who).waits) of(who).rung = true;
@@ -520,7 +520,7 @@ struct model {
     next.ring_all();
     return next;
   }
-  /// What a dead rank of the node held is given back; false if it held nothing.
+  /// Gives back the locks that a dead rank of the node held; false if it held none.
   bool recover(int dead) {
     if (broken == mutation::dead_holder_kept) return false;
     rank_state& it = of(dead);

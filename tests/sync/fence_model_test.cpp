@@ -25,7 +25,7 @@ namespace {
 constexpr unsigned ranks = 3;
 using design = fence_phase (*)(fence_phase, assertion);
 
-/// What a design needs to be known of beside its steps.
+/// The properties of a design beside its steps.
 struct traits {
   design next;
   bool deferred = false;     ///< puts are posted in step issue
@@ -42,7 +42,7 @@ struct channel {
 struct world {
   std::array<fence_phase, ranks> at{};
   std::array<unsigned, ranks> has_sent{};  ///< bits: puts, finish messages, next puts
-  unsigned in_count = 0, in_open = 0;      ///< who has come to the collective
+  unsigned in_count = 0, in_open = 0;      ///< ranks that have come to the collective
   std::array<std::array<channel, ranks>, ranks> between{};
   [[nodiscard]] std::string key() const {
     std::string k;

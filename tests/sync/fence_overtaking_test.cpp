@@ -53,7 +53,7 @@ void play(rma::Runtime& rt, std::uint64_t seed) {
   win.free();
 }
 
-/// What went wrong with that seed; empty if nothing did.
+/// The error with that seed; empty if there is none.
 std::string run_seed(const std::string& design, std::uint64_t seed) {
   rma::sim::Config job;
   job.ranks = static_cast<int>(3 + seed % 4);

@@ -21,19 +21,19 @@ namespace rma::test::hybrid {
 
 using namespace rma::detail;
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t {
   none,
-  forgotten_waiter,  ///< who unlocks wakes nobody
+  forgotten_waiter,  ///< a rank that unlocks wakes nobody
   skipped_cpu_lock,  ///< the manager sends the lock to the network without taking the CPU lock
   grant_to_two,      ///< the manager grants while somebody of the node holds the lock
   lost_grant,        ///< an answer of the manager does not come while another rank waits
-  silent_move,       ///< who sleeps for the CPU word is not told that the lock moves
+  silent_move,       ///< a rank that sleeps for the CPU word is not told that the lock moves
   dead_holder_kept,
   hasty_offer,   ///< the manager names who may bring the lock while another brings it away
   blind_return,  ///< a rank of another node brings the lock without a look at the CPU word
   dead_sleeper,  ///< a dead rank stays in the list of those who are woken
-  skipped_leave  ///< who brings the lock to the CPU word takes it without leaving the network word
+  skipped_leave  ///< a rank brings the lock to the CPU word without leaving the network word
 };
 
 enum class place : std::uint8_t {
@@ -50,7 +50,7 @@ enum class place : std::uint8_t {
   marking,    ///< network -> CPU: holds the network word, marks the CPU word
   leaving,    ///< ... leaves the network word
   arriving,   ///< ... takes the CPU word
-  returning,  ///< of another node: has left the network word as "away", and says so
+  returning,  ///< rank of another node: has left the network word as "away", and says so
   done,
 };
 
@@ -62,7 +62,7 @@ struct rank_state {
   bool dead = false;
   bool rung = false;
   bool migrates = false;  ///< this request: a rank of the node brings the lock if it finds it in the network
-  bool epoch = false;     ///< of lock "auto": lock, operations and unlock were sent in one message
+  bool epoch = false;     ///< epoch of lock "auto": lock, operations and unlock were sent in one message
   migration_reply reply = migration_reply::not_asked;
   bool cancels = false;  ///< a message to the manager: this rank will not bring the lock
   bool operator==(const rank_state&) const = default;
@@ -225,7 +225,7 @@ struct model {
 
  private:
   // ---- the other node's ranks are alike -------------------------------------------------------------------------
-  /// Of two states in which ranks 2 and 3 have changed their places, one stands for both.
+  /// The state that stands for this one and for the one in which ranks 2 and 3 have changed their places.
   [[nodiscard]] model canonical() const {
     if (locks[2] != locks[3]) return *this;
     model next = *this;
@@ -523,7 +523,7 @@ struct model {
     next.turns.remove_dead_waiters(next);
     next.finish_step(emit);
   }
-  /// What somebody does who sees the name of a dead rank.
+  /// The steps of a rank that sees the name of a dead rank.
   template <class Emit>
   void mend_all(Emit&& emit) const {
     const int named = holder_of(cpu);
@@ -566,7 +566,7 @@ inline std::size_t search(const model& first, std::size_t states_max = 4'000'000
   CHECK(r.failure == "");
   return r.states;
 }
-/// What the search finds wrong with the mutation.
+/// The failure that the search finds with the mutation.
 inline std::string found(model first, mutation broken) {
   first.broken = broken;
   return state_search<model>().run(first).failure;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr int acquisitions = 2;
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t {
   none,
   lost_grant,        ///< an answer does not come while another reader waits

@@ -27,7 +27,7 @@ constexpr int ranks = 3;
 constexpr int acquisitions = 2;
 constexpr std::array<fompi_want, 3> wants{fompi_want::shared, fompi_want::exclusive, fompi_want::all};
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t { none, blind_reader, unregistered_writer, stays_registered, no_recovery };
 
 struct rank_state {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What the models of locks share: ranks that want a lock so often, the steps of lock "network", and a lock manager's
-/// queue.
+/// The parts that the models of locks share: ranks that want a lock so often, the steps of lock "network", and a lock
+/// manager's queue.
 #pragma once
 
 #include <algorithm>
@@ -95,7 +95,7 @@ bool nobody_is_busy(const Model& m) {
   return true;
 }
 
-/// Who gives the CPU word back while somebody sleeps for it wakes one of them, whichever; if there is none, nobody
+/// A rank that gives the CPU word back while others sleep for it wakes one of them, whichever; if there is none, nobody
 /// sleeps for it any more.
 template <class Model, class Emit>
 void wake_one(const Model& after, Emit&& emit) {

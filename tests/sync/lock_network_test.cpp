@@ -18,7 +18,7 @@ namespace {
 
 constexpr int acquisitions = 2;
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t { none, early_grant, blind_reader, hold_stays, no_recovery, yields_for_ever };
 
 struct rank_state {
@@ -129,7 +129,7 @@ struct model {
     next.death = true;
     return next;
   }
-  /// What a waiter does that sees a dead rank's name alone in the word that it looked at.
+  /// The steps of a waiter that sees a dead rank's name alone in the word that it looked at.
   template <class Emit>
   void recover(int r, Emit&& emit) const {
     const rank_state& me = all[index(r)];

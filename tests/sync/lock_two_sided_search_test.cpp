@@ -17,10 +17,10 @@ namespace {
 
 constexpr int acquisitions = 2;
 
-/// What the model does wrong, to see that the search notices.
+/// The errors that the model can be made to have, to see that the search notices.
 enum class mutation : std::uint8_t {
   none,
-  forgotten_waiter,  ///< who leaves gets nobody served
+  forgotten_waiter,  ///< a rank that leaves gets nobody served
   grant_to_two,      ///< a writer is let in beside readers
   lost_grant,        ///< an answer does not come while another rank waits
   dead_holder_kept,

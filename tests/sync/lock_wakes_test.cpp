@@ -4,7 +4,7 @@
 // whose wake has gone to another one, which computes while its ilock is pending.
 //
 // Method: simulated ranks; the lock is held for times around which the writer comes and goes; virtual time tells how
-// long after the last holder it was got. Who sleeps looks by itself after 100 ms.
+// long after the last holder it was got. A sleeper looks by itself after 100 ms.
 //
 // Break: let cpu_machine wait for a bell only, withdrawn or not; call no duty of a
 // lock manager whose wait is out; let will_look be true of all.

@@ -128,7 +128,7 @@ TEST_CASE("readers by a lock manager read together, and a writer gets between th
   CHECK(outcome.ok());
   CAPTURE(passed);
   CHECK(served);
-  CHECK(passed <= 100);  // of 40'000: those of two turns, and of a writer's longest pause between two looks
+  CHECK(passed <= 100);  // those of two turns, and of a writer's longest pause between two looks; 40'000 in all
 }
 
 TEST_CASE("a reader that dies is given up by the lock manager, or reported", "[sync][reader_hold][deaths]") {

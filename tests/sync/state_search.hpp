@@ -27,7 +27,7 @@ class packed_key {
 
   class writer {
    public:
-    /// Of the value, so many bits from `shift` on.
+    /// Appends so many bits of the value, from `shift` on.
     template <class T>
     void operator()(const T& value, unsigned bits, unsigned shift = 0) noexcept {
       const std::uint64_t v = (static_cast<std::uint64_t>(value) >> shift) & ((std::uint64_t{1} << bits) - 1);

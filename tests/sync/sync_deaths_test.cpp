@@ -212,7 +212,7 @@ TEST_CASE("a split in which a rank dies that has done its part ends alike on the
   const bool alone = GENERATE(true, false);  // in the new team; else with the others
   all_well(4, per_node, 2, "auto", [alone](rma::Runtime& rt) {
     rma::Team world = rt.world();
-    // What rank 0 has gathered goes to rank 3 after rank 2 has died in there, and before that is news.
+    // The data that rank 0 has gathered go to rank 3 after rank 2 has died in there, and before that is news.
     if (rt.rank() == 3) rt.compute(20ms);
     rma::Team part = world.split(alone || rt.rank() == 2 ? rt.rank() : 0);
     part.barrier();
@@ -280,7 +280,7 @@ TEST_CASE("a dead waiter is not woken instead of one that lives", "[deaths][lock
   CHECK(locked - unlocked < 1ms);
 }
 
-// Who waits sees the hold in the word, pauses, and hears of the death before it looks again.
+// The waiter sees the hold in the word, pauses, and hears of the death before it looks again.
 TEST_CASE("who lets go of a network lock and dies at once fails nobody", "[deaths][lock]") {
   const std::string scheme = GENERATE("word", "fompi");
   const bool by_request = GENERATE(false, true);

@@ -36,7 +36,7 @@ seeds chosen() {
   return s;
 }
 
-/// What a seed stands for. Every rank draws from `common` in the same order.
+/// The scenario that a seed stands for. Every rank draws from `common` in the same order.
 struct scenario {
   explicit scenario(unsigned seed) : common(seed) {
     job.ranks = 4 + static_cast<int>(common() % 4);

@@ -10,7 +10,7 @@ import os
 import re
 import sys
 
-KNOWN = {"argc", "argv", "rt", "auto", "win", "value", "mpirun", "srun", "rmarun"}  # of the program, not of the library
+KNOWN = {"argc", "argv", "rt", "auto", "win", "value", "mpirun", "srun", "rmarun"}  # words of the program itself
 
 
 def words_of(folder, suffixes):

@@ -36,7 +36,7 @@ using rma::sim::rng;
 using namespace std::chrono_literals;
 using words = std::vector<std::uint64_t>;
 
-constexpr std::size_t part_words = 4096;  ///< of a rank's memory, for each rank that puts there
+constexpr std::size_t part_words = 4096;  ///< words of a rank's memory, for each rank that puts there
 constexpr std::size_t single_words = 64;  ///< at the start of these: puts without a layout
 constexpr std::uint64_t pattern = 0x5a5a'5a5a'5a5a'5a5a;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /// \file
-/// What is learned of large copies, step by step.
+/// The steps in which large copies are learned from.
 #include "datatype/copy_experience.hpp"
 
 #include <array>

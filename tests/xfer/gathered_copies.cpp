@@ -23,7 +23,7 @@ namespace {
 using words = std::vector<std::uint64_t>;
 constexpr std::size_t block = 256;  // 2 KiB
 constexpr std::size_t blocks = 20;
-constexpr std::size_t last = blocks * block - 7;  // of what waits when all blocks were put
+constexpr std::size_t last = blocks * block - 7;  // a word of the last block, which waits when all blocks were put
 
 struct copier {
   rma::Window<std::uint64_t>& win;

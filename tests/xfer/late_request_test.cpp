@@ -27,7 +27,7 @@ struct left_behind {
   rma::Request lock{};
 };
 
-/// What rank 0 of two leaves behind.
+/// The state that rank 0 of two leaves behind.
 left_behind run_job(int per_node) {
   left_behind left;
   std::array<long, 64> source{};

@@ -155,7 +155,7 @@ TEST_CASE("one side in pieces: as many requests as lists are needed", "[xfer][wr
 
 namespace {
 
-/// What a rank's counters have grown by.
+/// The growth of a rank's counters.
 struct counted {
   std::uint64_t requests = 0, layout_bytes = 0, handled = 0, asked = 0, plans = 0;
 };
@@ -280,7 +280,7 @@ TEST_CASE("each send of the bulk channel meets its receive", "[xfer][sgrs]") {
     job.seed = seed;
     job.faults = seed != 0;
     const auto ended = rma::sim::run(job, [&](rma::Runtime& rt) {
-      // Of each rank's part the first half is put to, the second is got from.
+      // Puts go to the first half of each rank's part, gets take from the second.
       auto win = rma::Window<int>::allocate(rt.world(), 2 * transfers * part);
       const int other = 1 - rt.rank();
       const auto tag = [=](int rank, std::size_t i, std::size_t k) {

@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
   rt.world().barrier();
   if (rt.rank() != 0) check(count_of(rt, "malformed_notices") == 0, rt.rank(), "nobody protests who did nothing");
   check((count_of(rt, "messages_refused") != 0) == (rt.rank() == 1), rt.rank(), "only rank 1 refused messages");
-  // What was under way when the malformed_notices came may have been part of it; after that all is well.
+  // The operations under way when the malformed_notices came may have been part of it; after that all is well.
   for (int target = 0; target < rt.size(); ++target) {
     (void)win.lock_nothrow(rma::shared, target);
     win.accumulate(0, target, 0, rma::sum);

@@ -45,7 +45,7 @@ void require(bool fits, const std::string& what) {
   if (!fits) throw std::runtime_error(what);
 }
 
-/// Of this process; 0 where a sanitizer has memory of its own for each byte.
+/// The memory of this process; 0 where a sanitizer has memory of its own for each byte.
 std::size_t resident_bytes() {
 #ifdef __SANITIZE_ADDRESS__
   return 0;
@@ -142,7 +142,7 @@ TEST_CASE("a put behind a million others returns at once", "[room]") {
   });
   require_ok(out);
   CHECK(longest_ns < 10'000);
-  constexpr std::size_t record_bytes = 192;  // of each that waits, and a little for the queues of them
+  constexpr std::size_t record_bytes = 192;  // memory of each that waits, and a little for the queues of them
   if (!rma::test::address_sanitizer) CHECK(grown < puts * record_bytes * 5 / 4);
 }
 

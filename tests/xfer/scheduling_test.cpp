@@ -260,7 +260,7 @@ TEST_CASE("small operations and complete are one message", "[xfer][aggregate]") 
     const sent apart = epoch_of({}, work);
     CHECK(apart.by_fabric >= 1);
   }
-  // What a get takes is seen at the target, see perf/scheduling.cpp.
+  // The cost of a get is seen at the target, see perf/scheduling.cpp.
   CHECK(epoch_of(aggregated, put).us <= 0.75 * epoch_of({}, put).us);
   const sent large = epoch_of(aggregated, [](window& win) { win.put(std::span(words).first(65), 1, 0); });
   CHECK(large.by_fabric >= 1);
@@ -434,10 +434,10 @@ TEST_CASE("the operations of an aggregate handle are one message a target", "[xf
 
 namespace {
 
-/// What the atomics of rank 0's `work` on rank 1 took, in a window whose atomics are the adapter's.
+/// The cost of the atomics of rank 0's `work` on rank 1, in a window whose atomics are the adapter's.
 struct chained {
   std::uint64_t atomics = 0, doorbells = 0;
-  std::int64_t issue_ns = 0;  ///< of virtual time
+  std::int64_t issue_ns = 0;  ///< time in virtual ns
 };
 
 chained chains_of(const settings& more, const std::function<void(window&)>& work) {

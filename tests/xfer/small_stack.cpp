@@ -21,7 +21,7 @@ namespace {
 constexpr std::size_t stack_bytes = std::size_t{32} << 10;
 constexpr std::size_t wait_max_bytes = std::size_t{8} << 10;
 constexpr std::size_t call_max_bytes = std::size_t{16} << 10;
-constexpr std::size_t own_bytes = 1024;  // of what measures and of a lambda; counted, but not painted
+constexpr std::size_t own_bytes = 1024;  // stack of the measurement and of a lambda; counted, but not painted
 constexpr std::byte paint{0x5a};
 
 struct measured {

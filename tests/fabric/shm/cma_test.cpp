@@ -106,7 +106,7 @@ TEST_CASE("random lists of slices, written and read back", "[fabric][shm][cma]")
   std::byte* const room = new_room();
   const neighbor other(room, 0);
   std::mt19937 random(77);
-  std::vector<std::byte> theirs(room_bytes, std::byte{0});  // what the neighbor's room should hold
+  std::vector<std::byte> theirs(room_bytes, std::byte{0});  // the wanted content of the neighbor's room
   std::vector<std::byte> mine(room_bytes);
   const fabric::local_slice all{mine.data(), room_bytes};
   const fabric::remote_slice whole{reinterpret_cast<std::uint64_t>(room), room_bytes};

@@ -40,7 +40,7 @@ namespace {
 
 constexpr std::size_t mebibyte = std::size_t{1} << 20;
 
-/// What the kernel does before a signal interrupts it, and what it has in all.
+/// The bytes that the kernel moves before a signal interrupts it, and those that it has in all.
 struct kernel_limits {
   off_t uninterrupted_bytes = std::numeric_limits<off_t>::max();
   off_t left_bytes = std::numeric_limits<off_t>::max();

@@ -44,7 +44,7 @@ bool forbid_attach() {
   return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
-/// Of this process: what a machine forbids altogether it forbids here, too.
+/// Tries it on this process: a machine that forbids it altogether forbids it here, too.
 bool attach_works() {
   int from = 1, to = 0;
   const iovec here{&to, sizeof to}, there{&from, sizeof from};

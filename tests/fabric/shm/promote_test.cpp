@@ -124,7 +124,7 @@ class counting_thread {
     if (thread_.joinable()) thread_.join();
   }
   [[nodiscard]] std::uint64_t lost() const { return lost_; }
-  /// What the words must be now.
+  /// The number of rounds, which the words must be now.
   [[nodiscard]] std::uint64_t rounds() const { return rounds_; }
 
  private:

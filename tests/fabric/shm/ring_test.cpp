@@ -94,7 +94,7 @@ TEST_CASE("a full ring refuses, keeps what it has, and takes more once there is 
   for (int turn = 0; turn < 3; ++turn) {
     std::uint32_t sent = 0;
     while (send(out, sent, bytes)) ++sent;
-    // What the reader has not given back yet, and the padding at the end, may be missing.
+    // The lines that the reader has not given back yet, and the padding at the end, may be missing.
     CHECK(sent * lines_of(bytes) >= ring_lines - ring_lines / 4 - 2 * lines_of(bytes));
     CHECK(sent * lines_of(bytes) <= ring_lines);
     CHECK(out.reserve(bytes) == nullptr);

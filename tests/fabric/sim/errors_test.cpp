@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Transfers that end with an error although both ranks live: each is reported, once, by the call that completes it, and
-// nothing else is harmed. What is undefined then is the oracle's matter (oracle_test.cpp).
+// nothing else is harmed. The data that are undefined then are the oracle's matter (oracle_test.cpp).
 #include <fmt/format.h>
 
 #include <array>
@@ -32,7 +32,7 @@ rma::sim::Outcome run(std::uint64_t seed, const std::function<void(Runtime&)>& m
   return rma::sim::run(job, main);
 }
 
-/// What the call said if it failed, "" if not.
+/// The error of the call if it failed, "" if not.
 std::string said(const std::function<void()>& call) {
   try {
     call();

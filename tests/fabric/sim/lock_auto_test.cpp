@@ -66,7 +66,7 @@ TEST_CASE("a lock goes where it costs least, and back", "[sync][lock_auto]") {
         rt.progress();
       }
     } else {
-      (void)epochs_us(rt, win, 1, 4);  // of these one finds out
+      (void)epochs_us(rt, win, 1, 4);  // these tell where the lock belongs
       back_us = epochs_us(rt, win, 1, 5);
       went = win.lock_counts().migrations;
     }
@@ -152,7 +152,7 @@ TEST_CASE("a death on the lock's way home is mended", "[sync][lock_auto][deaths]
             if (e.code() != rma::status::peer_failed) throw;
           }
         }
-        (void)epochs_us(rt, win, 2, 3);  // what the dead one held has been given back
+        (void)epochs_us(rt, win, 2, 3);  // the dead rank's holds have been given back
         served = true;
       }
       if (rt.rank() == 2) {

@@ -63,7 +63,7 @@ TEST_CASE("particles stay in the box, are clustered, and come from the seed alon
   for (const perf::particle& p : one.after) {
     for (const double x : p.position) CHECK((x >= 0 && x < 1));
   }
-  // Of 512 cells, a uniform distribution leaves none with five times the mean; Poisson's tail beyond 78 of 16 is 1e-25.
+  // A uniform distribution leaves none of 512 cells with five times the mean; Poisson's tail beyond 78 of 16 is 1e-25.
   std::vector<int> cells(512, 0);
   for (const perf::particle& p : one.before) {
     const auto cell = [&](std::size_t d) { return static_cast<std::size_t>(p.position[d] * 8); };

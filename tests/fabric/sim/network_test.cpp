@@ -128,7 +128,7 @@ TEST_CASE("loop-back occupies the adapter once, and no link", "[sim][network]") 
   CHECK(world.stories[looped].arrived_ps == 3 * dma_2048);
   CHECK(world.stories[looped].acknowledged_ps == 3 * dma_2048);
   CHECK(world.stories[next].departed_ps == 4 * dma_2048);
-  CHECK(world.network.hops() == 4);  // of the other put, with its control packet
+  CHECK(world.network.hops() == 4);  // hops of the other put, with its control packet
 }
 
 TEST_CASE("a control packet needs no DMA and keeps its place behind data", "[sim][network]") {

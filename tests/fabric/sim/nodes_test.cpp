@@ -20,7 +20,7 @@ namespace {
 
 rma::sim::Config nodes(int ranks, int per_node) { return {.ranks = ranks, .ranks_per_node = per_node}; }
 
-/// What rank 1 spends on copies while rank 0 gets so many bytes of it in an epoch of lock two-sided.
+/// The time of rank 1's copies while rank 0 gets so many bytes of it in an epoch of lock two-sided.
 std::chrono::nanoseconds copying_of_target(std::size_t bytes) {
   auto job = nodes(2, 1);
   job.parameters = "dissertation-ddr";

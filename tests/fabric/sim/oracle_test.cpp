@@ -37,7 +37,7 @@ using rma::Window;
 using rma::sim::rng;
 using word = std::uint64_t;
 
-constexpr std::size_t slots = 24;     ///< of one origin in every part
+constexpr std::size_t slots = 24;     ///< slots of one origin in every part
 constexpr std::size_t sums = 8;       ///< words that everybody adds to
 constexpr std::size_t long_run = 16;  ///< words of a long put
 
@@ -66,7 +66,7 @@ plan draw(std::uint64_t seed) {
   return p;
 }
 
-/// What a rank does in an epoch: no two puts of it to the same place.
+/// The operations of a rank in an epoch: no two puts of it to the same place.
 std::vector<step> steps_of(const plan& p, int rank, std::size_t epoch) {
   rng d(p.seed * 1'000'003 + epoch * 101 + static_cast<std::uint64_t>(rank));
   std::vector<step> steps;
@@ -94,7 +94,7 @@ std::size_t place(const plan& p, int origin, std::size_t slot) {
   return sums + static_cast<std::size_t>(origin) * slots + slot;
 }
 
-/// What the part of `target` holds after so many epochs.
+/// The wanted words in the part of `target` after so many epochs.
 std::vector<word> expected(const plan& p, int target, std::size_t epochs) {
   std::vector<word> part(sums + static_cast<std::size_t>(p.ranks) * slots, 0);
   for (std::size_t e = 0; e < epochs; ++e) {
@@ -119,11 +119,11 @@ std::vector<word> expected(const plan& p, int target, std::size_t epochs) {
 
 [[noreturn]] void fail(const std::string& why) { throw std::runtime_error(why); }
 
-/// What all ranks of a run share: they are fibers of one thread.
+/// The state that all ranks of a run share: they are fibers of one thread.
 struct referee {
-  std::vector<int> holder;                            ///< of each part's exclusive lock, -1: nobody
+  std::vector<int> holder;                            ///< holder of each part's exclusive lock, -1: nobody
   std::set<std::pair<int, std::size_t>> undefined{};  ///< words of parts that a failed transfer was to write
-  unsigned failures = 0;                              ///< that were reported
+  unsigned failures = 0;                              ///< number of reported failures
 };
 
 /// Does it; false if a transfer failed, which is the only error that there may be.
@@ -211,7 +211,7 @@ void run_epoch(Runtime& rt, Window<word>& win, const plan& p, std::size_t number
   const auto steps = steps_of(p, me, number);
   std::vector<int> all;
   for (int r = 0; r < rt.size(); ++r) all.push_back(r);
-  // Who is told at the end of the epoch does not know which of the puts it was.
+  // A rank that is told at the end of the epoch does not know which of the puts it was.
   std::vector<char> fine;
   const auto do_all = [&] {
     for (const step& s : steps) fine.push_back(comes_through(judge, [&] { do_step(win, p, s, me); }) ? 1 : 0);
@@ -284,7 +284,7 @@ std::pair<std::uint64_t, std::uint64_t> seeds() {
   return {std::stoull(range), std::stoull(range.substr(range.find(':') + 1))};
 }
 
-/// What the checkers said of a run on a network that breaks a promise; nothing if they found nothing wrong. In a
+/// The errors that the checkers found in a run on a network that breaks a promise; empty if none. The run is in a
 /// process of its own: what such a network does to memory may end it before a checker looks.
 std::string said_of_broken(std::uint64_t seed, const char* breach) {
   std::array<int, 2> way{};

@@ -12,7 +12,7 @@
 
 namespace rma::sim {
 
-/// What happened to one transfer.
+/// The events of one transfer.
 struct story {
   time_ps departed_ps = never_ps;  ///< first packet
   std::vector<std::uint64_t> departures{};

@@ -19,7 +19,7 @@ std::vector<link_id> route(const topology& over, int from, int to) {
   return path;
 }
 
-/// What is wrong with the route; "" if nothing.
+/// The error in the route; "" if there is none.
 std::string fault(const topology& over, int from, int to, const std::vector<link_id>& path) {
   auto at = topology::end{true, 0, static_cast<std::uint32_t>(from)};
   std::set<link_id> seen;

@@ -20,7 +20,7 @@ using fabric::surveyed;
 
 namespace {
 
-/// What the ranks have put.
+/// The values that the ranks have put.
 class store {
  public:
   void put(std::string_view key, std::string_view value) {

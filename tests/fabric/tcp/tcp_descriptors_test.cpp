@@ -21,7 +21,7 @@ using rma::tcp::bytes_of;
 using rma::test::kind;
 using rma::test::tcp_job;
 
-constexpr int doubt_naps = 10;  // of `until`: twice as long as a fabric doubts
+constexpr int doubt_naps = 10;  // naps of `until`: twice as long as a fabric doubts
 
 /// This process's limits, as they were at the end of the test.
 class limits {

@@ -18,7 +18,7 @@ using rma::tcp::bytes_of;
 using namespace rma::test;
 
 constexpr std::size_t transfer_words = rma::tcp::transfer_bytes / 8;
-constexpr int doubt_naps = 30;  // of `until`: some times longer than a fabric doubts
+constexpr int doubt_naps = 30;  // naps of `until`: some times longer than a fabric doubts
 
 /// A write, a read, an atomic and a message to `peer`; the tokens are 1, 2 and 3.
 struct operations {
@@ -159,7 +159,7 @@ TEST_CASE("a peer that is lost without a word is reported", "[tcp]") {
   CHECK(all[1].broken.empty());
 }
 
-// Goal: so is one at whose address nobody listens any more. What was posted meanwhile ends.
+// Goal: so is one at whose address nobody listens any more. The operations posted meanwhile end.
 // Break: in retry_or_doubt, try again without end.
 TEST_CASE("a peer that does not listen is reported", "[tcp]") {
   tcp_job all(3);

@@ -47,7 +47,7 @@ std::uint64_t fill(tcp_member& m, int peer, std::vector<std::uint64_t>& from, co
   return operations_max;
 }
 
-/// What the kernel would say of a line, in milliseconds.
+/// The state of a line as the kernel would report it, in milliseconds.
 struct played_line {
   std::int64_t heard = 0;
   std::uint32_t probes = 0, repeats = 0;

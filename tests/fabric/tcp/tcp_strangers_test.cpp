@@ -32,7 +32,7 @@ using rma::test::tcp_job;
 using rma::test::words_at;
 using rma::test::words_in;
 
-constexpr int doubt_naps = 30;  // of `until`: some times longer than a fabric doubts
+constexpr int doubt_naps = 30;  // naps of `until`: some times longer than a fabric doubts
 
 std::size_t open_descriptors() {
   return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {}));
@@ -227,7 +227,7 @@ TEST_CASE("many strangers", "[tcp]") {
 }
 
 // Goal: a peer of the job that sends what cannot be is lost, each for one thing; it writes nowhere and is handed to
-// nobody. Who sends what can be goes on, as do the others.
+// nobody. One that sends what can be goes on, as do the others.
 // Break: in take_message, begin_landing, place_answer or take_answer, take what has no meaning for something.
 TEST_CASE("a peer that talks nonsense is lost", "[tcp]") {
   const auto code = [](own_kind k) { return static_cast<std::uint16_t>(k); };
@@ -292,7 +292,7 @@ TEST_CASE("a small put is placed whole", "[tcp]") {
   for (const auto piece : {bytes_of(f), bytes_of(where), data.first(part)})
     begin.insert(begin.end(), piece.begin(), piece.end());
   say(peer, begin);
-  for (int i = 0; i < 50; ++i) all.poll_all();  // what has been said on the loopback device is there
+  for (int i = 0; i < 50; ++i) all.poll_all();  // bytes sent on the loopback device are there
   CHECK(memory == std::vector<std::uint64_t>(2));
   say(peer, data.subspan(part));
   CHECK(all.until([&] { return memory == words; }, doubt_naps));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is looked at before UCX is loaded, and the environment that it is loaded with.
+// The checks before UCX is loaded, and the environment that it is loaded with.
 #include <unistd.h>
 
 #include <array>

@@ -15,7 +15,7 @@ using namespace rma::test;
 namespace {
 
 constexpr int peers = 8;
-constexpr std::uint32_t completions = 624;  // of which 312 are for receives, and 256 in reserve
+constexpr std::uint32_t completions = 624;  // 312 of these are for receives, and 256 in reserve
 constexpr std::size_t words = 1;            // a device in software has executed such a write when it is posted
 
 struct spread_writes {

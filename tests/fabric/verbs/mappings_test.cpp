@@ -25,7 +25,7 @@ struct collector final : mapping_visitor {
 
 std::vector<mapping> mappings_in(page_range pages) {
   collector all;
-  all.found.reserve(100000);  // what is looked at must not change
+  all.found.reserve(100000);  // the mappings that are looked at must not change
   REQUIRE(visit_mappings(pages, all));
   return all.found;
 }

@@ -51,7 +51,7 @@ struct pair_of_one_port {
     REQUIRE(job[0].net->register_region(mine.data(), mine.size(), unused) == status::done);
     (void)packets_of(8, true);  // connects
   }
-  /// What one operation of so many bytes takes, at least.
+  /// The packets of one operation of so many bytes, at least.
   std::uint64_t packets_of(std::size_t bytes, bool write) {
     std::uint64_t least = ~std::uint64_t{0};
     for (int tries = 0; tries < 5; ++tries) {

@@ -39,7 +39,7 @@ struct counts {
         messages(count(rt, "messages_received")) {}
 };
 
-/// What rank 0's epochs posted, and what rank 1's handlers heard of it.
+/// True if each epoch of rank 0 posted two atomics and nothing else. Prints the counts.
 bool locks_are_two_atomics(rma::Runtime& rt, window& win) {
   if (rt.rank() == 0) win.lock(rma::exclusive, 1).unlock();  // connects
   rt.world().barrier();

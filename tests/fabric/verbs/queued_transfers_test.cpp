@@ -78,7 +78,7 @@ TEST_CASE("reads that find no room are queued, up to half a send queue, and go t
   CHECK_FALSE(r.job[0].net->quiet());
   r.all_over_and_right();
   CHECK(r.count("verbs_reads") == r.next);
-  CHECK(r.count("verbs_completions") == completions + r.entries - 1 + 1);  // of the chain one
+  CHECK(r.count("verbs_completions") == completions + r.entries - 1 + 1);  // the chain reports one
   REQUIRE(r.job.until([&] { return r.job[0].net->quiet(); }));
   const std::uint64_t reads = r.count("verbs_reads");  // and then they go at once, as before
   REQUIRE(r.read(0, r.key) == status::posted);

@@ -43,7 +43,7 @@ class counting_registrar final : public registrar {
     ++withdrawn;
   }
 
-  /// What is registered now, in order of addresses.
+  /// The ranges that are registered now, in order of addresses.
   [[nodiscard]] std::vector<std::pair<std::uintptr_t, std::uintptr_t>> live() const {
     std::vector<std::pair<std::uintptr_t, std::uintptr_t>> all;
     for (const auto& [key, pages] : live_) all.emplace_back(pages.first, pages.last);

@@ -210,7 +210,7 @@ TEST_CASE("whole pages are registered, and found by any part of them", "[fabric]
   CHECK(cache.acquire(address(8 * page), 2 * page) == e);
   auto* const next = cache.acquire(address(10 * page), 1);
   CHECK(next != e);
-  CHECK(next->pages() == page_range{10 * page, 11 * page});  // what only touches is not merged
+  CHECK(next->pages() == page_range{10 * page, 11 * page});  // ranges that only touch are not merged
   for (int i = 0; i < 4; ++i) cache.release(e);
   cache.release(next);
   CHECK(cache.counts().hits == 3);

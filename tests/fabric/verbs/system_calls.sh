@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# What the data path asks of the system, counted by strace in rank 0: per operation one write, which is how a device in
+# The system calls of the data path, counted by strace in rank 0: per operation one write, which is how a device in
 # software is told that there is work, and nothing else; waits for events are counted but not limited, nor is arming for
 # them (by ioctl), two for each wait.
 # usage: system_calls.sh RMARUN LATENCY (perf/latency)
@@ -9,7 +9,7 @@ launcher=$1
 program=$2
 source "$(dirname "$0")/../../softroce/counted_calls.sh"
 
-# What a program does before and after differs by some hundred writes from run to run.
+# The start and the end of a program differ by some hundred writes from run to run.
 few=200
 many=5200
 failed=0

@@ -39,7 +39,7 @@ constexpr auto by_kernel = unmap_watch::source::kernel;
 #define MREMAP_DONTUNMAP 4
 #endif
 
-/// What has changed since the last time.
+/// The changes since the last time.
 std::vector<change> news_of(unmap_watch& watch) {
   std::vector<change> news;
   news.reserve(unmap_watch::changes_max + 1);

@@ -208,7 +208,7 @@ TEST_CASE("a word that is written costs nobody a completion, and what comes afte
   REQUIRE(say(job, 0, 1, 20, "after") == status::done);
   REQUIRE(job.until([&] { return !job[1].messages.empty(); }));
   CHECK(pair.window[0] == 20);
-  CHECK(job[0].over.size() == 1);  // of the pair's own write
+  CHECK(job[0].over.size() == 1);  // only the pair's own write is reported
   CHECK(count_of(job[0], "verbs_word_writes") == 20);
   CHECK(count_of(job[0], "verbs_writes") == writes);
   CHECK(count_of(job[0], "verbs_tail_writes") == 0);
@@ -390,7 +390,7 @@ TEST_CASE("strangers on the datagram queue are not heard", "[verbs]") {
   REQUIRE(rma::verbs::sign(h, rma::test::job_key));
   CHECK(rma::verbs::genuine(h, rma::test::job_key, 0, 99));
   CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 1, 99));  // for another rank
-  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 98));  // of another run
+  CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 98));  // a hello of another run
   h.queue_pair ^= 1;
   CHECK_FALSE(rma::verbs::genuine(h, rma::test::job_key, 0, 99));  // changed on its way
 }

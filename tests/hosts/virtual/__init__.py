@@ -19,7 +19,7 @@ sys.path.append(str(FOLDER.parent))
 from commands import CANNOT_RUN_HERE, HOST_FAILED, SKIPPED, TIMED_OUT, WRONG_USAGE, Failure  # noqa: E402, F401
 
 SHARED = Path("/run/hosts")  # in a file system that the hosts share, as clusters do; nobody else sees it
-OWN = SHARED / "own"  # of each host, which the others do not see
+OWN = SHARED / "own"  # folder of each host, which the others do not see
 NETWORK = "10.77.0"
 
 

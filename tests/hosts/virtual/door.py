@@ -60,7 +60,7 @@ def processes() -> list[str]:
             words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
         except OSError:
             continue
-        if words and folder.name != "1":  # what has ended and was not waited for has no words
+        if words and folder.name != "1":  # a process that has ended and was not waited for has no words
             found.append(words)
     return found
 

@@ -14,7 +14,7 @@ from . import (FOLDER, HOST_FAILED, OWN, SHARED, TIMED_OUT, Failure, address_of,
                sshd)
 
 PATIENCE_S = 20  # until a host has started
-GRACE_S = 5  # what the others have to find out by themselves that one has failed
+GRACE_S = 5  # time in which the others have to find out by themselves that one has failed
 
 
 def run_tool(*words: str) -> None:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a user writes: includes the installed headers, links the installed library, adds 1 to a word of rank 0.
+// A user's program: includes the installed headers, links the installed library, adds 1 to a word of rank 0.
 #include <cstdint>
 #include <cstdio>
 #include <rma/rma.hpp>

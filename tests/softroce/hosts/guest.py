@@ -8,7 +8,7 @@ from pathlib import Path
 
 from . import HOST_FAILED, DidNotBoot, Failure, machine
 
-# What kernel and emulator say; orders and answers (guest_job.sh); what the command prints; the emulator's monitor.
+# The output of kernel and emulator; orders and answers (guest_job.sh); what the command prints; the emulator's monitor.
 CHANNELS = ("console", "control", "out", "err", "monitor")
 PORTS = ("control", "out", "err")
 LAST_WORDS = 6000

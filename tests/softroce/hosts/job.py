@@ -10,7 +10,7 @@ from pathlib import Path
 
 GUEST_JOB = Path(__file__).with_name("guest_job.sh")
 NETWORK = "10.82.67"
-# What is true of this machine and not of a guest.
+# Variables that are true of this machine and not of a guest.
 NOT_PASSED_ON = re.compile(r"HOME|USER|LOGNAME|MAIL|PWD|OLDPWD|SHLVL|_|TMPDIR|TERM|DISPLAY|(XDG|SSH|DBUS|SUDO)_.*")
 
 
