@@ -2,15 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Style ratchet: tidy.py [ROOT]. Prints one line per finding, `path:line: rule: what`, and exits with 1 if any.
 
-Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, private-word, include-direction,
-foreign-header, listed-in-cmake, missing-path, defined-elsewhere, public-comment. A line is excused by a comment
-`tidy: allow(<rule>) <why>` on it or on the line above it.
+Rules: spdx, file-length, function-length, whitespace, line-length, banned-word, private-word, comment-beginning,
+include-direction, foreign-header, listed-in-cmake, missing-path, defined-elsewhere, public-comment. A line is excused
+by a comment `tidy: allow(<rule>) <why>` on it or on the line above it.
 """
 import ast
+import io
 import os
 import re
 import subprocess
 import sys
+import tokenize
 
 LINES_PER_FILE = 600
 LINES_PER_FUNCTION = 70
@@ -52,6 +54,11 @@ RENAMED = {
     "prospect": "delivery_guarantee", "wait_for_ranks": "wait", "wait_unrung": "wait",
 }
 PRIVATE_WORD = re.compile(r"\b(" + "|".join(RENAMED) + r")\b")
+
+# A comment begins with the thing it names; only a question may begin with one of these.
+TRAILING_BEGINNING = re.compile(r"(who|what|of|whose)(?!\S)")
+SENTENCE_BEGINNING = re.compile(r"(?:\A\s*|\n\s*\n|[.:;?!]\s+)(Who|What|Of|Whose)(?!\S)(?![^.?]*\?)")
+MARKERS = re.compile(r"^\s*(/[/*!<]+|#!?|\*(?=\s|$))|\s\*+/$|SPDX-License-Identifier.*|\\file$", re.MULTILINE)
 
 # Texts for users are in plain English: short sentences with a subject and a verb.
 FOR_USERS = ("include/rma/", "README.md", "docs/guide/", "docs/coming-from.md", "src/core/settings.cpp",
@@ -208,6 +215,54 @@ def check_private_words(source, code):
         for number, line in enumerate(code.split("\n"), 1):
             if match := PRIVATE_WORD.search(line):
                 source.report(number, "private-word", f"{match.group(0)}: say {RENAMED[match.group(0)]}")
+
+
+def comments(source):
+    """Yields (line, column, text with its marker) of the comments of C++ and Python, and of other scripts those that
+    begin a line."""
+    if source.is_cpp():
+        for match in COMMENT_OR_LITERAL.finditer(source.text):
+            if match.group(0).startswith(("//", "/*")):
+                before = source.text[:match.start()]
+                yield before.count("\n") + 1, len(before) - before.rfind("\n") - 1, match.group(0)
+    elif source.path.endswith(".py") or "python" in source.lines[0]:
+        for token in tokenize.generate_tokens(io.StringIO(source.text).readline):
+            if token.type == tokenize.COMMENT:
+                yield *token.start, token.string
+    else:
+        for number, line in enumerate(source.lines, 1):
+            if line.lstrip().startswith("#"):
+                yield number, line.index("#"), line.lstrip()
+
+
+def comment_blocks(source):
+    """Yields (line, whether code stands before it, text) of every comment. A comment that begins its line belongs to
+    the one above it when both have one marker and column. Lines without a sentence are empty."""
+    block, expected = None, None
+    for line, begin, text in comments(source):
+        words = MARKERS.sub("", text).strip(" ")
+        marker = re.match(r"[/#!<*]*", text).group(0)
+        has_code = bool(source.lines[line - 1][:begin].strip())
+        if block and not has_code and (line, begin, marker) == expected:
+            block[2] += "\n" + words
+        else:
+            if block:
+                yield tuple(block)
+            block = [line, has_code, words]
+        expected = (line + text.count("\n") + 1, begin, marker)
+    if block:
+        yield tuple(block)
+
+
+def check_comment_beginnings(source):
+    if not source.path.startswith(("src/", "include/", "perf/", "tools/", "examples/", "tests/")):
+        return
+    for line, has_code, text in comment_blocks(source):
+        if has_code and (match := TRAILING_BEGINNING.match(text)):
+            source.report(line, "comment-beginning", f"'{match.group(0)}': begin with the noun for what stands here")
+        for match in SENTENCE_BEGINNING.finditer(text):
+            at = line + text.count("\n", 0, match.start(1))
+            source.report(at, "comment-beginning", f"'{match.group(1)}': begin with the noun for the thing it names")
 
 
 def check_language(source):
@@ -372,6 +427,8 @@ def check(source, cmake_files, root):
     check_function_lengths(source, code)
     if source.path.endswith(".md"):
         check_paths_in_documents(source, root)
+    if source.is_code():
+        check_comment_beginnings(source)
     if source.is_cpp():
         check_banned_words(source, code)
         check_private_words(source, code)

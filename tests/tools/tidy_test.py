@@ -49,6 +49,30 @@ class Tidy(unittest.TestCase):
         files["src/boot/a.cpp"] = SPDX + "int greeters = 0;  // a greeter\n"
         self.assertEqual(self.run_on(files), [])
 
+    def test_comment_beginnings(self):
+        for text, found in (("/// What it does.\nint a;\n", 1), ("/// The work.\nint a;\n", 0),
+                            ("// Who\n// waits gets it.\nint a;\n", 1), ("/* Of a get. */\nint a;\n", 1),
+                            ("/// \\file\n/// Whose turn it is.\nint a;\n", 1), ("/// Whatever it is.\nint a;\n", 0),
+                            ("/// A rank. Who waits\n/// gets it.\nint a;\n", 1), ("// Who? A rank.\nint a;\n", 0),
+                            ("/// A rank.\n/// Who waits gets it.\nint a;\n", 1), ("/// A\n/// What.\nint a;\n", 0),
+                            ("/// Ranks: Of two\n/// each. What is that?\nint a;\n", 1), ("// of these\nint a;\n", 0),
+                            ("// ---- part ----\n/// Of a part.\nint a;\n", 1), ("int a;  ///< length of a get\n", 0),
+                            ("int a;  ///< of a get\n", 1), ("int a;  // Who waits\n", 1), ("int a;  // what?\n", 0),
+                            ("int a;  ///< the length\n        ///< of a get\n", 0), ("f(int /*what*/);\n", 0),
+                            ("int a;  ///< length\n/// Of a get.\nint b;\n", 1), ("// \"\nf(\"// What is\");\n", 0),
+                            ("int a; /**< of a get */\n", 1), ("// tidy: allow(comment-beginning)\n/* Of a */\n", 0)):
+            for path in ("include/a.hpp", "src/a.hpp", "tests/a.hpp"):
+                self.assertEqual(self.rules(path, SPDX + text), ["comment-beginning"] * found, text)
+            self.assertEqual(self.rules("docs/a.hpp", SPDX + text), [], text)
+        begin = SPDX.replace("//", "#")
+        for path in ("tools/a.py", "perf/CMakeLists.txt"):
+            self.assertEqual(self.rules(path, begin + "# What is measured.\n"), ["comment-beginning"])
+            self.assertEqual(self.rules(path, begin + "\n# Lines, \"# What\".\n"), [])
+        self.assertEqual(self.rules("tools/a.py", begin + "a = 1  # of it\n"), ["comment-beginning"])
+        self.assertEqual(self.rules("tools/a", "#!/usr/bin/env python3\n" + begin + "a = 1  # of it\n"),
+                         ["comment-beginning"])
+        self.assertEqual(self.rules("tools/a.py", begin + "a = '  # of it'\n"), [])
+
     def test_missing_path(self):
         files = {"src/boot/a.cpp": SPDX + "int one() { return 1; }\n", "src/boot/CMakeLists.txt": LISTED}
         self.assertEqual(self.run_on({**files, "README.md": "see src/boot/a.cpp and src/NAME.cpp\n"}), [])
