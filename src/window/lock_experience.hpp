@@ -11,7 +11,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 
 #include "core/assert.hpp"
 
@@ -81,7 +80,7 @@ constexpr std::int64_t atomics_of_epoch(std::uint64_t bytes, bool writes) noexce
 /// The experience after an epoch of that many bytes with the network lock.
 constexpr lock_experience after_epoch(lock_experience e, std::uint64_t bytes) noexcept {
   const std::uint16_t before = e.small_epochs;
-  RMA_ASSERT(before != std::numeric_limits<std::uint32_t>::max());
+  RMA_ASSERT(before <= migrate_after_max);
   e.small_epochs =
       static_cast<std::uint16_t>(bytes > deferral_bytes_max ? 0 : std::min<int>(before + 1, migrate_after_max));
   RMA_ASSERT(e.small_epochs == 0 || e.small_epochs == std::min<int>(before + 1, migrate_after_max));
