@@ -21,7 +21,7 @@ void message_barrier::prepare(team_core& team, std::uint64_t id) noexcept {
 }
 
 status message_barrier::run(team_core& team, std::uint64_t id, wait_question<status> failed) noexcept {
-  if (const status s = failed(); s != status::done) return s;
+  if (const status s = failed(); s != status::done || team.size == 1) return s;
   prepare(team, id);
   context& ctx = of_->all().ctx();
   notifications& notices = of_->all().notices();
