@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 enum class copy_way : std::uint8_t {
@@ -90,6 +92,8 @@ constexpr std::uint32_t least_cost_ns(const copy_experience& e) noexcept {
 }
 
 constexpr copy_choice next_copy(const copy_experience& e) noexcept {
+  RMA_ASSERT(e.ways > 0 && e.ways <= e.figures.size());
+  RMA_ASSERT(e.every > 0);
   for (std::size_t way = 0; way < e.ways; ++way) {
     if (e.figures[way].left != 0) return {static_cast<copy_way>(way), true, "measured, at this size"};
   }
@@ -115,17 +119,23 @@ constexpr bool tells_nothing(const copy_experience& e, std::uint32_t cost_ns) no
 }
 /// The statistics after a copy with cost `cost_ns`, scaled to the class's largest size.
 constexpr copy_experience after_copy(copy_experience e, copy_way way, std::uint32_t cost_ns) noexcept {
+  RMA_ASSERT(static_cast<std::size_t>(way) < e.ways);
+  RMA_ASSERT(cost_ns > 0 && cost_ns <= copy_cost_max_ns);
   copy_figure& figure = e.figures[static_cast<std::size_t>(way)];
   const std::uint32_t was_ns = figure.cost_ns;
   figure.cost_ns = was_ns == 0 ? cost_ns : std::min(cost_ns, was_ns + was_ns / 16 + 1);
   const bool in_use = was_ns != 0 && static_cast<std::size_t>(way) == cheapest(e);
+  RMA_ASSERT(least_cost_ns(e) > 0 && least_cost_ns(e) <= figure.cost_ns);
   figure.left = figure.left != 0 ? figure.left - 1 : in_use ? 0 : turn_copies - 1;
   if (figure.left == 0) figure.again_at = e.copies + copies_until_again(e.copies, figure.cost_ns / least_cost_ns(e));
   return e;
 }
 /// The statistics after the system has refused this way to the process.
 constexpr copy_experience after_refusal(copy_experience e, copy_way way) noexcept {
-  e.figures[static_cast<std::size_t>(way)] = {copy_cost_max_ns, 0, e.copies + again_after * again_times_max};
+  RMA_ASSERT(static_cast<std::size_t>(way) < e.ways);
+  copy_figure& figure = e.figures[static_cast<std::size_t>(way)];
+  figure = {copy_cost_max_ns, 0, e.copies + again_after * again_times_max};
+  RMA_ASSERT(static_cast<std::int32_t>(e.copies - figure.again_at) < 0);  // its next turn is not due
   return e;
 }
 

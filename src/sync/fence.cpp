@@ -117,14 +117,20 @@ void fence_run::issue_before_finish(window_core& w) noexcept {
 }
 
 fence_phase fence_run::next(const window_core& w) const noexcept {
-  if (among_neighbors_) return after_neighbors(phase_, promises_);
-  switch (w.fence) {
-    case fence_kind::def: return after_def(phase_, promises_);
-    case fence_kind::imm_naive: return after_imm_naive(phase_, promises_);
-    case fence_kind::imm_opt: return after_imm_opt(phase_, promises_);
-    case fence_kind::imm_ri: return after_imm_ri(phase_, promises_, leaves_barrier_out(w));
-    default: return after_placed(phase_, promises_);
-  }
+  const auto of_design = [&]() noexcept {
+    if (among_neighbors_) return after_neighbors(phase_, promises_);
+    switch (w.fence) {
+      case fence_kind::def: return after_def(phase_, promises_);
+      case fence_kind::imm_naive: return after_imm_naive(phase_, promises_);
+      case fence_kind::imm_opt: return after_imm_opt(phase_, promises_);
+      case fence_kind::imm_ri: return after_imm_ri(phase_, promises_, leaves_barrier_out(w));
+      default: return after_placed(phase_, promises_);
+    }
+  };
+  RMA_ASSERT(phase_ != fence_phase::over);
+  const fence_phase then = of_design();
+  RMA_ASSERT(then != fence_phase::begin && then != phase_);
+  return then;
 }
 
 /// Notes a failure. Failed transfers concern only this rank, and do not end the fence, which the others take part in.
@@ -175,6 +181,9 @@ void fence_run::enter(window_core& w) noexcept {
 
 status fence_run::step(window_core& w) noexcept {
   RMA_ASSERT(phase_ != fence_phase::over);
+  RMA_ASSERT(due_.empty() || phase_ == fence_phase::finish || phase_ == fence_phase::count ||
+             phase_ == fence_phase::issue);
+  RMA_ASSERT(phase_ != fence_phase::count || w.fences.counts != nullptr);
   switch (phase_) {
     case fence_phase::finish:
     case fence_phase::issue: return announce(w);

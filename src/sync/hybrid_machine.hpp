@@ -13,6 +13,7 @@
 #include <optional>
 #include <variant>
 
+#include "core/assert.hpp"
 #include "sync/lock_agent.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_machine.hpp"
@@ -43,6 +44,10 @@ struct hybrid_way {
 /// The stage after the one whose machine has ended with this step, which is not `failed`.
 constexpr hybrid_stage after(hybrid_stage now, lock_step s, hybrid_way way) noexcept {
   using enum hybrid_stage;
+  RMA_ASSERT(s != lock_step::not_yet && s != lock_step::failed);
+  RMA_ASSERT(now != pausing && now != held && now != elsewhere);  // these have no machine
+  RMA_ASSERT(s != lock_step::migrates || now == manager);
+  RMA_ASSERT(s != lock_step::occupied || now == moving);
   if (s == lock_step::held) return now == moving ? leaving : held;
   if (s == lock_step::migrates) return claiming;
   switch (now) {

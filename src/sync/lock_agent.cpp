@@ -28,6 +28,8 @@ lock_agent::lock_agent(window_core& w) : w_(w) {
 }
 
 bool lock_agent::take_message(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
+  RMA_ASSERT(w_.ctx->is_guarded());
+  RMA_ASSERT(source >= 0 && source < w_.ctx->size());
   if (h.kind != static_cast<std::uint8_t>(lock_kind::shared) &&
       h.kind != static_cast<std::uint8_t>(lock_kind::exclusive))
     return false;
@@ -61,9 +63,11 @@ void lock_agent::enqueue(queued_request&& c) noexcept {
 }
 
 bool lock_agent::take_piece(int source, const lock_header& h, std::span<const std::byte> body) noexcept {
+  RMA_ASSERT(w_.ctx->is_guarded() && h.word == lock_word::epoch);
   if (!w_.defers && !w_.defers_far) return false;
   queued_request& c = arriving_[source];
   if (c.source < 0) c = {source, h.number, h.target, static_cast<lock_kind>(h.kind), true, false, false, h.late, {}};
+  RMA_ASSERT(c.source == source && c.is_epoch);
   c.messages.insert(c.messages.end(), body.begin(), body.end());
   if (h.last == 0) return true;
   queued_request whole = std::move(c);
@@ -85,6 +89,8 @@ void lock_agent::release(int source, std::uint32_t number) noexcept {
 }
 
 void lock_agent::take_back_grant() noexcept {
+  RMA_ASSERT(w_.ctx->is_guarded());
+  RMA_ASSERT(granted_ && duty() == manager_duty::migrates);
   window_block& block = w_.my_block();
   std::uint64_t state = block.lock.state.load();
   for (;;) {
@@ -137,6 +143,7 @@ lock_turn lock_agent::wait_for_cpu(const queued_request& c, lock_kind kind, std:
 
 /// Requests of ranks of other nodes make the lock migrate only here.
 lock_turn lock_agent::take_hybrid(queued_request& c) noexcept {
+  RMA_ASSERT(w_.ctx->is_guarded() && duty() == manager_duty::migrates);
   const int me = w_.team->rank;
   (void)mend(w_, me);
   if (!wait_ && (w_.my_block().lock.state.load() & lock_away) != 0) return lock_turn::elsewhere;
@@ -148,6 +155,7 @@ lock_turn lock_agent::take_hybrid(queued_request& c) noexcept {
     c.migrates = false;
     return wait_for_cpu(c, c.kind, proxy_of(c));
   }
+  RMA_ASSERT((t == lock_turn::waits) == wait_.has_value());
   if (t == lock_turn::brings) {
     granted_ = {c.source, c.number};
     wake_all(w_, me);
@@ -345,12 +353,15 @@ status agent_machine::failed() noexcept {
 
 lock_step agent_machine::go_on() noexcept {
   if (!may_advance()) return lock_step::not_yet;
-  switch (request_.result) {
+  const lock_answer answer = request_.result;
+  RMA_ASSERT(answer < lock_answer::count_);
+  switch (answer) {
     case lock_answer::granted: return lock_step::held;
     case lock_answer::migrates: return lock_step::migrates;
     case lock_answer::moved: return lock_step::moved;
     default: break;
   }
+  RMA_ASSERT(answer == lock_answer::failed);
   if (request_.blamed < 0) return fail(status::window_freed);
   await_news_of_death(w_);
   w_.ctx->set_last_failed(request_.blamed);

@@ -40,8 +40,11 @@ enum class auto_begin : std::uint8_t {
   deferred,       ///< acquires nothing before its end
 };
 constexpr auto_begin begin_of(bool deferrable, lock_place manager) noexcept {
-  if (!deferrable) return auto_begin::at_once;
-  return manager == lock_place::cpu ? auto_begin::deferred : auto_begin::network_first;
+  const auto_begin later = manager == lock_place::cpu ? auto_begin::deferred : auto_begin::network_first;
+  const auto_begin begin = deferrable ? later : auto_begin::at_once;
+  RMA_ASSERT((begin == auto_begin::at_once) == !deferrable);
+  RMA_ASSERT(begin != auto_begin::deferred || manager == lock_place::cpu);  // only its manager runs a whole epoch
+  return begin;
 }
 
 /// The stage with which the hybrid lock begins after the manager's reply to a whole epoch; `held` if the manager has
@@ -66,9 +69,12 @@ enum class auto_end : std::uint8_t {
 };
 /// `named`: the CPU word still names this rank as the one that may move the lock.
 constexpr auto_end end_of(migration_reply reply, bool named) noexcept {
-  if (reply == migration_reply::asked || reply == migration_reply::no) return auto_end::release;
-  if (reply == migration_reply::not_asked) return auto_end::request_migration;
-  return named ? auto_end::migrate : auto_end::cancel;
+  const bool permitted = reply == migration_reply::yes;
+  const auto_end without = reply == migration_reply::not_asked ? auto_end::request_migration : auto_end::release;
+  const auto_end end = !permitted ? without : named ? auto_end::migrate : auto_end::cancel;
+  RMA_ASSERT(end != auto_end::migrate || named);
+  RMA_ASSERT((end == auto_end::migrate || end == auto_end::cancel) == permitted);  // a permission is used or returned
+  return end;
 }
 static_assert(end_of(migration_reply::yes, true) == auto_end::migrate);
 static_assert(end_of(migration_reply::yes, false) == auto_end::cancel);

@@ -273,6 +273,8 @@ bool cpu_wait::become_heir() noexcept {
 // The lock is handed over exclusively, also for a shared request. There is no record of that: survivors find the name
 // in the word.
 bool cpu_wait::take_inheritance() noexcept {
+  RMA_ASSERT(heir_ && insists_);
+  RMA_ASSERT(proxy_ == 0 && !draining_);  // a lock manager is no heir, and an heir has not taken the word
   std::uint64_t found = view_.lock->state.load();
   if (!lock_held_as(found, tag())) return false;
   heir_ = false;
@@ -342,6 +344,8 @@ bool cpu_wait::take_counted() noexcept {
 }
 
 bool cpu_wait::take_word() noexcept {
+  RMA_ASSERT(kind_ == lock_kind::exclusive && !draining_);
+  RMA_ASSERT(proxy_ == 0 || !heir_);
   if (out_until_ns_ >= 0 && w_.ctx->around().now_ns() < out_until_ns_) return false;
   out_until_ns_ = -1;
   std::uint64_t found = view_.lock->state.load(std::memory_order_relaxed);
@@ -357,6 +361,7 @@ bool cpu_wait::take_word() noexcept {
   } while (!view_.lock->state.compare_exchange(found, lock_taken(found, tag(), inherits)));
   if (own) view_.record->store(static_cast<std::uint8_t>(lock_kind::exclusive));
   heir_ = false;
+  RMA_ASSERT(lock_held_as(lock_taken(found, tag(), inherits), tag()));
   draining_ = lock_drains(found);
   if (draining_ && view_.plain_record != 0) fence_for_others();
   if (own) view_.counted_locks = 0;
@@ -391,12 +396,14 @@ status cpu_machine::failed() noexcept {
 }
 
 lock_step cpu_machine::end(status s) noexcept {
+  RMA_ASSERT(!got_ || !wait_.has_word());  // the wait has ended if this rank has the lock
   wait_.leave_list();
   if (wait_.renounce()) got_ = true;
   if (s == status::done && !got_) return lock_step::moved;
   if (s == status::done) s = wait_.missed();
   if (s != status::done && got_) release_cpu(w_, target_, kind_);
   if (wait_.has_word()) wait_.withdraw();
+  RMA_ASSERT(!wait_.has_word());
   // Wakes others that may share it, or that were not woken because this rank was in the list.
   const bool others = s != status::done || kind_ == lock_kind::shared;
   if (others && (w_.views[w_.index_of(target_)].lock->state.load() & lock_waiters) != 0) wake_next(w_, target_);

@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/assert.hpp"
 #include "rma/epoch.hpp"
 #include "sync/lock_machine.hpp"
 #include "window/window_core.hpp"
@@ -108,6 +109,8 @@ enum class wake_stage : std::uint8_t {
 };
 /// The stage after this one, whose test had the result `yes`.
 constexpr wake_stage after(wake_stage now, bool yes) noexcept {
+  RMA_ASSERT(now != wake_stage::over);
+  RMA_ASSERT(!yes || now == wake_stage::look || now == wake_stage::look_again || now == wake_stage::mark);
   switch (now) {
     case wake_stage::ring: return wake_stage::look;
     case wake_stage::look: return yes ? wake_stage::unmark : wake_stage::over;

@@ -114,6 +114,8 @@ status hybrid_machine::failed() noexcept {
 }
 
 lock_step hybrid_machine::go_on() noexcept {
+  RMA_ASSERT(stage_ != hybrid_stage::held && stage_ != hybrid_stage::elsewhere);
+  RMA_ASSERT((at_ == nullptr) == (stage_ == hybrid_stage::pausing || stage_ == hybrid_stage::leaving));
   if (!may_advance()) return lock_step::not_yet;
   for (;;) {
     if (stage_ == hybrid_stage::pausing) enter(way_.first);
@@ -123,6 +125,7 @@ lock_step hybrid_machine::go_on() noexcept {
     if (s == lock_step::failed) return fail(at_ != nullptr ? at_->why() : left_);
     const hybrid_stage last = stage_;
     const hybrid_stage next = after(last, s, way_);
+    RMA_ASSERT(!leaving_ || !leaving_->asks());  // the adapter has answered
     if (next == hybrid_stage::held) w_.state_of(target_).path = path_after(last);
     if (next == hybrid_stage::held) return lock_step::held;
     if (next == hybrid_stage::elsewhere) return lock_step::moved;

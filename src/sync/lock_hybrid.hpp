@@ -30,6 +30,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "core/assert.hpp"
 #include "rma/hints.hpp"
 #include "sync/lock_cpu.hpp"
 #include "sync/lock_network.hpp"
@@ -66,6 +67,8 @@ constexpr migration_ledger followed(migration_ledger l, bool at_home) noexcept {
 /// The ledger after a request from the lock's home (`home`), or from the other side.
 constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std::uint32_t threshold, bool at_home,
                                      std::uint32_t cost_min = migration_cost_min, std::uint32_t weight = 1) noexcept {
+  RMA_ASSERT(cost_min > 0 && cost_min <= migration_cost_max);
+  RMA_ASSERT(at_home || weight > 0);
   if (policy == lock_policy::pattern) return followed(l, at_home);
   l.migrate = false;
   l.migration_cost = std::max(l.migration_cost, cost_min);
@@ -85,6 +88,7 @@ constexpr migration_ledger accounted(migration_ledger l, lock_policy policy, std
   l.benefit = 0;
   l.local_streak = 0;
   l.migrate = true;
+  RMA_ASSERT(l.migration_cost >= cost_min);
   return l;
 }
 static_assert(accounted({}, lock_policy::naive, 0, false).migrate);
@@ -94,9 +98,12 @@ static_assert(!accounted({}, lock_policy::adaptive, 0, false).migrate);
 /// The CPU word after finishing the step of a dead rank that was to act next, given the network word; unchanged if
 /// there is nothing to do.
 constexpr std::uint64_t mended(std::uint64_t state, std::uint64_t network_word) noexcept {
+  RMA_ASSERT((state & (lock_away | lock_migrating)) != lock_migrating);
   if ((state & lock_away) == 0) return state;
-  if ((network_word & network_away) != 0) return lock_abandoned(state);
-  return state & ~lock_migrating;
+  const bool both_away = (network_word & network_away) != 0;
+  const std::uint64_t next = both_away ? lock_abandoned(state) : state & ~lock_migrating;
+  RMA_ASSERT(((next & lock_away) == 0) == both_away);
+  return next;
 }
 
 // Lock "auto": a rank of another node and the lock manager move the lock to CPU mode. Each function returns the CPU

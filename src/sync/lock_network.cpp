@@ -53,11 +53,13 @@ bool network_machine::may_advance() noexcept {
 }
 
 lock_step network_machine::go_on() noexcept {
+  RMA_ASSERT(a_.phase != network_phase::held && a_.phase != network_phase::moved);
   if (!may_advance()) return lock_step::not_yet;
   if (!word_.asks()) withdrawn_ = false;
   for (;;) {
     const status s = request();
     if (s == status::posted) return lock_step::not_yet;
+    RMA_ASSERT(!word_.asks());  // the adapter has answered
     if (s != status::done) return end(s);
     if (a_.phase == network_phase::moved) return lock_step::moved;
     if (a_.phase == network_phase::held) return missed() ? end(status::peer_failed) : lock_step::held;

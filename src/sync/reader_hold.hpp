@@ -61,6 +61,11 @@ constexpr readers_event readers_want(const readers_word& r, bool read, bool aske
 constexpr bool readers_ask(const readers_word& r) noexcept {
   return r.phase == readers_phase::asking || r.phase == readers_phase::looking || r.phase == readers_phase::leaving;
 }
+/// True if the hold is in the word.
+constexpr bool readers_in_word(readers_phase p) noexcept {
+  return p == readers_phase::held || p == readers_phase::looking || p == readers_phase::closed ||
+         p == readers_phase::leaving;
+}
 constexpr network_request request_of(const readers_word& r) noexcept {
   const std::uint64_t seen = r.attempt.seen;
   if (r.dead_hold != 0) return {false, seen, network_recovered(seen, r.dead_hold)};
@@ -72,6 +77,8 @@ constexpr network_request request_of(const readers_word& r) noexcept {
 
 constexpr readers_word step(readers_word r, readers_event event) noexcept {
   using enum readers_phase;
+  RMA_ASSERT(r.dead_hold == 0 || !readers_in_word(r.phase));
+  [[maybe_unused]] const readers_phase before = r.phase;
   if (event == readers_event::wanted && r.phase == none) {
     r.attempt.phase = network_again(r.attempt.seen);  // looks first, if a writer was there
     r.phase = asking;
@@ -88,6 +95,7 @@ constexpr readers_word step(readers_word r, readers_event event) noexcept {
     r.attempt.phase = network_phase::entering;
     r.phase = asking;
   }
+  RMA_ASSERT(readers_in_word(r.phase) == readers_in_word(before));  // only the adapter changes the word
   return r;
 }
 
@@ -95,6 +103,8 @@ constexpr readers_word step(readers_word r, readers_event event) noexcept {
 constexpr readers_word step(readers_word r, std::uint64_t old) noexcept {
   using enum readers_phase;
   RMA_ASSERT(r.phase != leaving || network_holders(old) != 0);  // the hold is in the word
+  RMA_ASSERT(r.dead_hold == 0 || r.phase == asking);
+  [[maybe_unused]] const readers_phase before = r.phase;
   if (r.dead_hold != 0) {
     r.attempt.seen = old == r.attempt.seen ? network_recovered(old, r.dead_hold) : old;
     r.attempt.phase = network_outside(r.attempt.seen);
@@ -114,6 +124,8 @@ constexpr readers_word step(readers_word r, std::uint64_t old) noexcept {
     r.phase = none;
     r.bereft = false;
   }
+  RMA_ASSERT(readers_in_word(r.phase) == readers_in_word(before) || before == asking || before == leaving);
+  RMA_ASSERT(r.dead_hold == 0);
   return r;
 }
 

@@ -29,6 +29,7 @@ void synchronization::busy(window_core& w) {
 unsigned synchronization::on_duty(void* self) noexcept {
   auto& me = *static_cast<synchronization*>(self);
   RMA_ASSERT(me.windows_.ctx().is_guarded());
+  RMA_ASSERT(std::ranges::all_of(me.busy_, [](const window_core* w) { return w->agent != nullptr; }));
   unsigned done = 0;
   for (std::size_t i = 0; i < me.busy_.size(); ++i) done += serve_agent(*me.busy_[i]);
   std::erase_if(me.busy_, [](const window_core* w) { return !agent_is_busy(*w); });
@@ -37,7 +38,10 @@ unsigned synchronization::on_duty(void* self) noexcept {
 }
 
 void synchronization::on_lock(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_lock(static_cast<synchronization*>(self)->windows_, source, payload);
+  engine& windows = static_cast<synchronization*>(self)->windows_;
+  RMA_ASSERT(windows.ctx().is_guarded());
+  RMA_ASSERT(source >= 0 && source < windows.ctx().size());
+  serve_lock(windows, source, payload);
 }
 
 void synchronization::on_fence(void* self, int source, std::span<const std::byte> payload) noexcept {
@@ -49,6 +53,7 @@ void synchronization::on_fence(void* self, int source, std::span<const std::byte
   std::memcpy(&h, payload.data(), sizeof h);
   if (h.news >= static_cast<std::uint32_t>(fence_news::count_))
     return windows.reject_malformed(source, message::fence, payload, malformed_reason::wrong_contents);
+  RMA_ASSERT(source >= 0 && source < windows.ctx().size());
   const auto news = static_cast<fence_news>(h.news);
   if (window_core* const w = windows.find(h.window)) {
     on_fence_news(*w, source, news, h.number);
@@ -65,6 +70,7 @@ void synchronization::on_range(void* self, int source, std::span<const std::byte
   if (payload.size() != sizeof h)
     return windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_length);
   std::memcpy(&h, payload.data(), sizeof h);
+  RMA_ASSERT(source >= 0 && source < windows.ctx().size());
   if (window_core* const w = windows.find(h.window)) {
     if (!on_range_news(*w, source, h))
       windows.reject_malformed(source, message::range, payload, malformed_reason::wrong_contents);
@@ -78,6 +84,7 @@ void synchronization::on_immediate(void* self, int source, std::uint32_t value) 
   engine& windows = static_cast<synchronization*>(self)->windows_;
   RMA_ASSERT(windows.ctx().is_guarded());
   window_core* const w = windows.find_slot(slot_of_immediate(value));
+  RMA_ASSERT(w == nullptr || w->slot == slot_of_immediate(value));
   if (w != nullptr) on_fence_news(*w, source, fence_news::finish, value % 4);
 }
 
