@@ -91,6 +91,11 @@ void messenger::await_last_words() noexcept {
   ctx_.on_duty(this, true);
 }
 
-void messenger::on_news(void* self) noexcept { (void)static_cast<messenger*>(self)->look_at_peers(); }
+void messenger::on_news(void* self) noexcept {
+  auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  (void)me.look_at_peers();
+  RMA_ASSERT(me.crowded_ <= me.peers_.size());
+}
 
 }  // namespace rma::detail

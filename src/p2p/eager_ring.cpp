@@ -265,6 +265,7 @@ void messenger::on_ring_immediate(void* self, int source, std::uint32_t) noexcep
   auto& me = *static_cast<messenger*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
   peer& p = me.peer_of(source);
+  RMA_ASSERT(p.rank == source);
   if (p.ring_signals && p.ring_in != nullptr) me.drain_ring(p);
 }
 
@@ -296,11 +297,14 @@ bool messenger::delay(peer& p, message kind, std::uint16_t sequence, std::span<c
 }
 
 void messenger::take_delayed(peer& p) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   while (!p.delayed.empty()) {
     message_pool::record& first = p.delayed.front();
     envelope e;
     std::memcpy(&e, first.bytes().data(), sizeof e);
     if (e.sequence != p.seen) return;
+    RMA_ASSERT(static_cast<message>(first.kind()) == message::eager ||
+               static_cast<message>(first.kind()) == message::announce);
     p.delayed.pop_front();
     if (static_cast<message>(first.kind()) == message::eager) {
       take_eager(p, first.bytes());
@@ -343,6 +347,7 @@ void messenger::on_credit(void* self, int source, std::span<const std::byte> pay
                                     malformed_reason::wrong_length);
   std::memcpy(&c, payload.data(), sizeof c);
   peer& p = me.peer_of(source);
+  RMA_ASSERT(p.rank == source);
   if (p.gone) return;
   switch (c.what) {
     case credit_word::memory: p.used -= static_cast<std::uint32_t>(c.count); break;

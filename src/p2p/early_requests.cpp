@@ -61,6 +61,8 @@ void messenger::consider_asking(receive_operation* op) noexcept {
 // The sender does not use the request. A receive that waited for that, since its message is announced, requests this
 // message.
 void messenger::take_back_request(receive_operation& op) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(!op.is_send && op.id != 0 && op.ended.load(std::memory_order_relaxed) == 0);
   if (!op.has_asked) return;
   op.has_asked = false;
   if (op.state == message_state::posted) {
@@ -211,6 +213,7 @@ void messenger::on_early_request(void* self, int source, std::span<const std::by
                                     malformed_reason::wrong_length);
   std::memcpy(&r, payload.data(), sizeof r);
   peer& p = me.peer_of(source);
+  RMA_ASSERT(p.rank == source);
   if (p.gone) return;
   if (r.where.kind == static_cast<std::uint32_t>(rendezvous_kind::count_)) {  // withdrawn
     early_entry* const found = me.find_request(source, r.of, r.where.receive);
@@ -265,6 +268,7 @@ void messenger::on_early_request(void* self, int source, std::span<const std::by
   entry.next_free = nullptr;
   me.requests_.add(entry);
   p.has_requests = true;
+  RMA_ASSERT(!me.requests_.empty());
 }
 
 // ---- receivers that stop polling -------------------------------------------------------------------------------
@@ -272,11 +276,13 @@ void messenger::on_early_request(void* self, int source, std::span<const std::by
 // A write does not wake a sleeping rank. It polls for as long as a wait spins, then requests a message.
 void messenger::before_sleep(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (me.polled_.empty() && me.rings_in_.empty()) return;
   constexpr std::int64_t look_again_ns = 500, looks_for_ns = 100'000;
   const std::int64_t now_ns = me.ctx_.around().now_ns();
   me.close_rings_before_sleep(now_ns);
   for (receive_operation* const op : me.polled_) {
+    RMA_ASSERT(op->polls && op->id != 0);
     if (op->wants_word || op->kind == rendezvous_kind::get) continue;  // a read has a completion
     if (me.ctx_.keeps_accounts() && now_ns - op->polls_since_ns < looks_for_ns) {
       me.look_again(now_ns + look_again_ns);

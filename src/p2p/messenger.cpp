@@ -546,6 +546,7 @@ void messenger::busy(peer& p) noexcept {
 
 unsigned messenger::on_duty(void* self) noexcept {
   auto& me = *static_cast<messenger*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (me.look_again_ns_ != 0) me.ctx_.call_duty_at(std::exchange(me.look_again_ns_, 0));
   unsigned done = 0;
   if (std::exchange(me.is_awaiting_, false)) [[unlikely]] {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "p2p/quick.hpp"
 
+#include "core/assert.hpp"
+
 namespace rma::detail {
 
 // Sets up the lines of a new peer.
@@ -36,7 +38,9 @@ void messenger::took(peer& p) noexcept {
 // Takes arrived messages of this rank that need nothing but a receive.
 void messenger::take_near(shm::line_pair& l) noexcept {
   constexpr unsigned per_turn = 16;
+  RMA_ASSERT(ctx_.is_guarded() && l.user != nullptr);
   peer& p = *static_cast<peer*>(l.user);
+  RMA_ASSERT(p.lines == &l);
   for (unsigned left = per_turn; left > 0; --left) {
     const shm::message_header* const h = l.in->front();
     if (h == nullptr || h->kind != static_cast<std::uint16_t>(message::eager) || h->lines != 1) return;

@@ -45,10 +45,12 @@ void bulk_streams::on_message(void* self, int source, std::span<const std::byte>
     case bulk_word::over: me.take_news(source, payload); break;
     default: me.engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_contents);
   }
+  RMA_ASSERT(me.active_ + me.free_.size() == me.pool_.size());
   me.watch();
 }
 
 void bulk_streams::take_request(int source, std::span<const std::byte> payload) {
+  RMA_ASSERT(ctx_.is_guarded());
   bulk_request r;
   if (!take_header(payload, r, true))
     return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
@@ -65,6 +67,7 @@ void bulk_streams::take_request(int source, std::span<const std::byte> payload) 
   s.answered = true;
   s.granted = r.posted;
   if (s.sends) with(source).last_get = &s;
+  RMA_ASSERT(s.at == bulk_stream::stage::waits && !s.at_origin);
   begin(s);
   ctx_.bulk().pump(source);
 }
@@ -88,6 +91,7 @@ void bulk_streams::begin(bulk_stream& s) {
 }
 
 void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
+  RMA_ASSERT(ctx_.is_guarded());
   bulk_news news;
   if (!take_header(payload, news, true))
     return engine_.reject_malformed(source, message::bulk, payload, malformed_reason::wrong_length);
@@ -98,6 +102,7 @@ void bulk_streams::take_news(int source, std::span<const std::byte> payload) {
   const bool known = s != nullptr && s->peer == source && s->request.ticket == news.ticket && s->at_origin != is_more &&
                      s->at != bulk_stream::stage::over;
   if (!known) return;  // the transfer has ended meanwhile
+  RMA_ASSERT((s->operation != nullptr) == s->at_origin);
   switch (news.what) {
     case bulk_word::ready:
       if (!s->sends) break;

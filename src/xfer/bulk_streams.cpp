@@ -173,6 +173,7 @@ void bulk_streams::plan(bulk_stream& s) {
 void bulk_streams::cut_next(bulk_stream& s) {
   if (std::exchange(s.list_is_cut, true)) return;
   RMA_ASSERT(s.plan != nullptr || s.cut.has_value());
+  RMA_ASSERT(!s.is_all_cut());
   s.list.clear();
   if (s.plan != nullptr) {
     for (const transfer_plan::piece& each : s.plan->message(s.messages_cut++))
@@ -285,6 +286,7 @@ void bulk_streams::end_peer(int peer) {
 unsigned bulk_streams::on_duty(void* self) noexcept {
   auto& me = *static_cast<bulk_streams*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(me.active_ + me.free_.size() == me.pool_.size());
   if (std::exchange(me.deaths_seen_, me.ctx_.deaths()) == me.ctx_.deaths()) return 0;
   std::vector<int>& some = me.stirred_;
   some.clear();

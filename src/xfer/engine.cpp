@@ -66,11 +66,17 @@ void engine::reject_malformed(int source, message kind, std::span<const std::byt
 }
 
 void engine::on_operation(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_operation(*static_cast<engine*>(self), source, payload);
+  auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
+  serve_operation(me, source, payload);
 }
 
 void engine::on_batch(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_batch(*static_cast<engine*>(self), source, payload);
+  auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
+  serve_batch(me, source, payload);
 }
 
 void engine::take_result(std::uint64_t id, std::span<const std::byte> data) noexcept {
@@ -100,6 +106,7 @@ void engine::drop_results(target_state& state) noexcept {
 void engine::on_reply(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
   reply_header h{};
   if (payload.size() < sizeof h)
     return me.reject_malformed(source, message::reply, payload, malformed_reason::wrong_length);
@@ -111,6 +118,7 @@ void engine::on_reply(void* self, int source, std::span<const std::byte> payload
 void engine::on_acknowledge(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
   std::uint32_t count = 0;
   if (payload.size() != sizeof count)
     return me.reject_malformed(source, message::acknowledge, payload, malformed_reason::wrong_length);
@@ -138,12 +146,16 @@ std::string engine::describe(void* self) {
 }
 
 void engine::on_share(void* self, int source, std::span<const std::byte> payload) noexcept {
-  serve_share(*static_cast<engine*>(self), source, payload);
+  auto& me = *static_cast<engine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
+  serve_share(me, source, payload);
 }
 
 void engine::on_refuse(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
   dropped_header h{};
   std::uint64_t id = 0;
   if (payload.size() == sizeof id) {  // the refusal of the target's part of a copy
@@ -176,6 +188,7 @@ void engine::fail_dropped(int source, context::peer& peer, const dropped_header&
 void engine::on_notify(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<engine*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
   notify_header h{};
   if (payload.size() != sizeof h)
     return me.reject_malformed(source, message::notify, payload, malformed_reason::wrong_length);

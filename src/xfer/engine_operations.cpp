@@ -157,6 +157,7 @@ void engine::end_message_operation(context::peer& peer, operation_record& op) no
 }
 
 void engine::take_acknowledgements(context::peer& peer, std::uint64_t count) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   const std::uint64_t done = peer.operations_done.load(std::memory_order_relaxed) + count;
   if (peer.sent != nullptr) {
     operation_record::queue& waiting = peer.sent->waiting;
@@ -166,6 +167,7 @@ void engine::take_acknowledgements(context::peer& peer, std::uint64_t count) noe
       waiting.pop_front();
       end_message_operation(peer, op);
     }
+    RMA_ASSERT(waiting.empty() || waiting.front().number > done);
   }
   peer.operations_done.store(done);
 }

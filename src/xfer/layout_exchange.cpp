@@ -77,6 +77,7 @@ bool layout_exchange::knows(int source, std::uint32_t number) {
 }
 
 void layout_exchange::take_description(int source, const layout_header& h, std::span<const std::byte> payload) {
+  RMA_ASSERT(ctx_.is_guarded() && h.asks == 0);
   peer_state& p = with(source);
   const auto part = payload.subspan(sizeof h);
   if (h.at == 0) {
@@ -84,15 +85,17 @@ void layout_exchange::take_description(int source, const layout_header& h, std::
     p.received.clear();
   }
   const bool follows = h.number == p.coming && h.at == p.received.size();
-  if (!follows || h.bytes > description_max || part.size() > h.bytes - h.at)
+  if (!follows || h.bytes > description_max || h.at > h.bytes || part.size() > h.bytes - h.at)
     return engine_.reject_malformed(source, message::layout, payload, malformed_reason::wrong_contents);
   p.received.insert(p.received.end(), part.begin(), part.end());
+  RMA_ASSERT(p.received.size() <= h.bytes);
   if (p.received.size() != h.bytes) return;
   status outcome = status::done;
   Layout layout = h.bytes == 0 ? Layout() : decode(p.received, outcome);
   if (outcome != status::done)
     engine_.reject_malformed(source, message::layout, payload, malformed_reason::wrong_contents);
   table_.add(source, h.number, std::move(layout), h.bytes, missing_ == 0);
+  RMA_ASSERT(missing_ >= p.missing.size());
   missing_ -= std::erase(p.missing, h.number);
   if (p.missing.empty()) ctx_.release_messages(source);
 }
@@ -100,6 +103,7 @@ void layout_exchange::take_description(int source, const layout_header& h, std::
 void layout_exchange::on_message(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<layout_exchange*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(me.missing_ == 0 || !me.peers_.empty());
   layout_header h;
   if (payload.size() < sizeof h)
     return me.engine_.reject_malformed(source, message::layout, payload, malformed_reason::wrong_length);

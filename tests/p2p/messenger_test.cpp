@@ -264,6 +264,23 @@ TEST_CASE("an operation that is withdrawn ends the other side's", "[p2p][messeng
   CHECK(r.ended.load() == 1);
 }
 
+TEST_CASE("a message for a receive that names a send is rejected", "[p2p][messenger]") {
+  pair_of_messengers two;
+  counted_send s(numbered(50000, 3), 1, 5);
+  (void)two.at_a.send(s);
+  two.run(4);
+  REQUIRE(s.id != 0);
+  for (const rendezvous_step step : {rendezvous_step::declined, rendezvous_step::used})
+    two.b.ctx.send_record(0, message::rendezvous, rendezvous_message{s.id, 0, 0, step, 0});
+  two.run(4);
+  CHECK(two.a.ctx.value(counter::messages_refused) == 2);
+  CHECK(s.ended.load() == 0);
+  counted_receive r(50000, 0, 5);
+  (void)two.at_b.receive(r);
+  two.run();
+  CHECK((s.result == status::done && r.result == status::done && r.data == s.data));
+}
+
 namespace {
 
 struct pair_that_moves : rma::test::fake_pair {

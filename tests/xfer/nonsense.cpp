@@ -10,6 +10,7 @@
 
 #include "rma/rma.hpp"
 #include "runtime/runtime_core.hpp"
+#include "xfer/layout_exchange.hpp"
 #include "xfer/wire.hpp"
 
 namespace {
@@ -48,6 +49,14 @@ std::vector<std::byte> operation_without_its_pieces() {
   return bytes;
 }
 
+/// A part of the description of a layout.
+std::vector<std::byte> part_of_layout(std::uint32_t bytes, std::uint32_t at, std::size_t part) {
+  const rma::detail::layout_header head{77, bytes, at, 0};
+  std::vector<std::byte> all(sizeof head + part);
+  std::memcpy(all.data(), &head, sizeof head);
+  return all;
+}
+
 unsigned send_nonsense(rma::Runtime& rt, int to) {
   const std::vector<std::byte> some(7, std::byte{0xa5});
   const std::vector<std::byte> round(16, std::byte{0xff});  // one that no barrier has
@@ -63,7 +72,9 @@ unsigned send_nonsense(rma::Runtime& rt, int to) {
   }
   send(rt, to, static_cast<std::uint16_t>(message::notification), round);
   send(rt, to, static_cast<std::uint16_t>(message::operation), operation_without_its_pieces());
-  return sent + 2;
+  send(rt, to, static_cast<std::uint16_t>(message::layout), part_of_layout(100, 0, 50));  // makes sense so far
+  send(rt, to, static_cast<std::uint16_t>(message::layout), part_of_layout(10, 50, 4));   // lies behind the end
+  return sent + 3;
 }
 
 /// Everyone adds one to a word of everyone.
