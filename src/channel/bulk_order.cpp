@@ -38,6 +38,8 @@ void bulk_order::pump(peer_queues& of) {
 
 unsigned bulk_order::on_duty(void* self) noexcept {
   auto& me = *static_cast<bulk_order*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(me.asked_.empty());
   me.ctx_.on_duty(self, false);
   std::swap(me.asked_, me.blocked_);
   for (peer_queues* const of : me.asked_) {

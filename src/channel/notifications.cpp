@@ -109,7 +109,7 @@ void notifications::give_up(slots& s) noexcept { s.awaited = no_round; }
 
 void notifications::hear_awaited(slots& s) noexcept {
   const unsigned round = std::exchange(s.awaited, no_round);
-  RMA_ASSERT(round < rounds_max);
+  RMA_ASSERT(round < rounds_max && s.over != nullptr);
   if (s.written != nullptr) note_awake(s, round);
   s.over(s.self);
 }
@@ -117,6 +117,7 @@ void notifications::hear_awaited(slots& s) noexcept {
 // A round without room for a write may be sent as a message, and the next write may overtake it.
 void notifications::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<notifications*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   constexpr auto kind = static_cast<std::uint16_t>(message::notification);
   news n{};
   if (payload.size() != sizeof n)
@@ -125,6 +126,7 @@ void notifications::on_news(void* self, int source, std::span<const std::byte> p
   if (n.round >= rounds_max)
     return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   slots& s = me.known(n.id);
+  RMA_ASSERT(s.id == n.id && (s.awaited == no_round || s.awaited < rounds_max));
   s.heard[n.round] = n.turn;
   if (s.awaited == n.round && is_heard(s, n.round)) me.hear_awaited(s);
 }
@@ -151,6 +153,8 @@ void notifications::look(slots& s) noexcept {
 
 unsigned notifications::on_duty(void* self) noexcept {
   auto& me = *static_cast<notifications*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(me.board_ != nullptr && (me.waiting_ == nullptr || me.waiting_->written != nullptr));
   if (me.waiting_ == nullptr || me.waiting_->awaited == no_round || !is_heard(*me.waiting_, me.waiting_->awaited))
     return 0;
   me.hear_awaited(*me.waiting_);
@@ -190,9 +194,11 @@ void notifications::recall(slots& s, unsigned round) noexcept {
 
 void notifications::on_sleep(void* self) noexcept {
   auto& me = *static_cast<notifications*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (me.waiting_ == nullptr || me.waiting_->awaited == no_round) return;
   me.waiting_->slept = true;
   me.recall(*me.waiting_, me.waiting_->awaited);
+  RMA_ASSERT(!me.waiting_->written->in[me.waiting_->awaited].open);  // a write would not wake this rank
 }
 
 // ---- the sender ---------------------------------------------------------------------------------------------
@@ -213,6 +219,8 @@ bool notifications::write(slots& s, unsigned round, int to) noexcept {
 
 // An invitation that arrives after the last run is ignored.
 void notifications::on_invitation(int source, const word_grant& o) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(o.round < rounds_max && o.what == word_grant::step::invite);
   const auto at = objects_.find(o.id);
   if (at == objects_.end() || at->second.written == nullptr) return;
   at->second.written->out[o.round] = {source, o.tag, o.turn, o.address, {o.address, sizeof(word64), o.key}};
@@ -220,6 +228,8 @@ void notifications::on_invitation(int source, const word_grant& o) noexcept {
 
 // A rank that has dropped the object has left its last run.
 void notifications::on_recall(int source, const word_grant& o) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(o.round < rounds_max && o.what == word_grant::step::recall);
   word_grant answer = o;
   answer.what = word_grant::step::answer;
   const auto at = objects_.find(o.id);
@@ -233,6 +243,8 @@ void notifications::on_recall(int source, const word_grant& o) noexcept {
 }
 
 void notifications::on_answer(const word_grant& o) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(o.round < rounds_max && o.what == word_grant::step::answer);
   const auto at = objects_.find(o.id);
   if (at == objects_.end()) return;
   slots& s = at->second;
@@ -242,6 +254,8 @@ void notifications::on_answer(const word_grant& o) noexcept {
 
 void notifications::on_word_grant(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<notifications*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.ctx_.size());
   constexpr auto kind = static_cast<std::uint16_t>(message::notification_word);
   word_grant o{};
   if (payload.size() != sizeof o)

@@ -37,6 +37,7 @@ void context::reject_malformed(int source, std::uint16_t kind, std::size_t bytes
 void context::on_malformed_notice(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<context*>(self);
   RMA_ASSERT(me.is_guarded());
+  RMA_ASSERT(source >= 0 && source < me.size());
   malformed_notice_record r{};
   if (payload.size() != sizeof r) return;
   std::memcpy(&r, payload.data(), sizeof r);

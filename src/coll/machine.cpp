@@ -123,6 +123,7 @@ void machine::remove_work(running& r) noexcept {
 /// Runs one turn of the first collective that has work: the lock is free in between.
 unsigned machine::on_duty(void* self) noexcept {
   auto& me = *static_cast<machine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
   if (me.work_.empty()) return 0;
   running& r = me.work_.front();
   RMA_ASSERT(r.working && !r.over());
@@ -132,7 +133,12 @@ unsigned machine::on_duty(void* self) noexcept {
 }
 
 void machine::before_sleep(void* self) noexcept {
-  for (const auto& [id, team] : static_cast<machine*>(self)->teams_) team->look_for_mismatches();
+  auto& me = *static_cast<machine*>(self);
+  RMA_ASSERT(me.ctx_.is_guarded());
+  for (const auto& [id, team] : me.teams_) {
+    RMA_ASSERT(team != nullptr);
+    team->look_for_mismatches();
+  }
 }
 
 void machine::send_failure(int to, std::uint64_t team_id, std::uint64_t turn, status why, std::string_view text,

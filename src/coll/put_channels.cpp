@@ -224,11 +224,13 @@ void put_channels::advance_lane(put_channel& c, std::size_t lane) noexcept {
 
 // The totals are 16 bits wide; those of a put that was repeated may be old.
 void put_channels::take_credits(put_channel& c, const std::array<std::uint16_t, put_lanes>& freed) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   for (std::size_t lane = 0; lane < put_lanes; ++lane) {
     put_channel::lane_out& l = c.out[lane];
     const auto more = static_cast<std::uint16_t>(freed[lane] - l.freed);
     if (more == 0 || more > static_cast<std::uint16_t>(l.filled - l.freed)) continue;
     l.freed = freed[lane];
+    RMA_ASSERT(static_cast<std::uint16_t>(l.filled - l.freed) <= put_slots);
     advance_lane(c, lane);
   }
 }
@@ -361,6 +363,8 @@ void put_channels::take_early(std::uint64_t team_id) noexcept {
 
 void put_channels::take_notice(team_state& team, int source, const notice& n,
                                std::span<const std::byte> data) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(owner_.team(n.team) == &team);
   constexpr auto kind = static_cast<std::uint16_t>(message::put_channel);
   const auto members = static_cast<std::uint32_t>(team.team().size);
   const bool valid =
@@ -390,6 +394,7 @@ void put_channels::grant(put_channel& c, int members) noexcept {
 }
 
 void put_channels::take_grant(put_channel& c, const notice& n) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
   if (c.granted) return;
   c.granted = true;
   c.slot_bytes = n.slot_bytes;
@@ -406,10 +411,13 @@ void put_channels::take_grant(put_channel& c, const notice& n) noexcept {
     const std::size_t most = ctx_.network_of(c.world_rank).caps().message_bytes_max - sizeof(notice) - sizeof(put_head);
     c.piece_bytes_max = std::min(c.piece_bytes_max, most);
   }
+  RMA_ASSERT(c.copies != nullptr && c.piece_bytes_max < c.slot_bytes);
   for (std::size_t lane = 0; lane < put_lanes; ++lane) advance_lane(c, lane);
 }
 
 void put_channels::take_data(put_channel& c, const notice& n, std::span<const std::byte> data) noexcept {
+  RMA_ASSERT(ctx_.is_guarded());
+  RMA_ASSERT(n.what == notice::step::data && n.lane < put_lanes);
   const auto number = static_cast<std::uint16_t>(n.number);
   const bool expected = c.in_memory.at != nullptr && data.size() >= sizeof(put_head) &&
                         data.size() <= c.in_memory.slot_bytes &&
@@ -438,6 +446,7 @@ void put_channels::make_landing(put_channel& c, std::size_t slot_bytes) noexcept
 }
 
 landing put_channels::take_memory(const put_channel& c, std::size_t slot_bytes) noexcept {
+  RMA_ASSERT(c.in_memory.at == nullptr && slot_bytes <= slot_bytes_most);
   fabric::network& usual = ctx_.network_of(c.world_rank);
   const bool usually = can_put(usual.caps()) || ctx_.wide() == nullptr;
   fabric::network* network = usually ? &usual : ctx_.wide();
@@ -456,6 +465,7 @@ landing put_channels::take_memory(const put_channel& c, std::size_t slot_bytes) 
   if (network == nullptr) l.way = put_way::messages;
   if (network != nullptr && network == ctx_.wide()) l.way = put_way::wide;
   from->used_bytes += landing_bytes(slot_bytes);
+  RMA_ASSERT(l.at != nullptr && from->used_bytes <= from->bytes);
   return l;
 }
 

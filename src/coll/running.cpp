@@ -214,6 +214,8 @@ void running::send_bytes(const std::byte* from, std::size_t bytes, int peer, std
 
 // A put that the network refuses is this member's failure: the others do not see it.
 void running::take_failed_send(const message_operation& m, status s) noexcept {
+  RMA_ASSERT(!ok(s));
+  RMA_ASSERT(!over() && sends_used_ != 0);
   if (!plan_.by_puts || s == status::peer_failed) return take_failure(s, m.peer);
   fail_everywhere(s,
                   fmt::format("{}, whose puts to world rank {} failed: {}", text_of_call(), m.peer, rma::name_of(s)));
@@ -351,6 +353,8 @@ void running::await_signal(const Schedule::Step& s) noexcept {
 }
 
 void running::take_put(received& m) noexcept {
+  RMA_ASSERT(m.of == this && m.step->action == Action::wait_signal);
+  RMA_ASSERT(m.ended.load(std::memory_order_relaxed) != 0 && (m.tag == put_tag || m.tag == put_data_tag));
   if (m.tag == put_tag) {
     const put_header& h = m.header;
     const bool fits = h.buffer <= 2 && (h.buffer != static_cast<std::uint32_t>(Buffer::scratch) ||

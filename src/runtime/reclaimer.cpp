@@ -141,6 +141,7 @@ void reclaimer::release(records::iterator at) noexcept {
 void reclaimer::on_news(void* self, int source, std::span<const std::byte> payload) noexcept {
   auto& me = *static_cast<reclaimer*>(self);
   RMA_ASSERT(me.ctx_.is_guarded());
+  RMA_ASSERT(source != me.ctx_.rank());  // a rank is not above or below itself
   constexpr auto kind = static_cast<std::uint16_t>(message::dropped);
   news n{};
   if (payload.size() != sizeof n)

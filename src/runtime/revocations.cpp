@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "core/assert.hpp"
 #include "runtime/team_core.hpp"
 #include "window/window_core.hpp"
 #include "xfer/engine.hpp"
@@ -91,6 +92,7 @@ void revocations::on_news(void* self, int source, std::span<const std::byte> pay
     return me.mark(team->second->revoked, *team->second, n);
   }
   if (!me.came_early(n.id)) me.early_[me.next_early_++ % me.early_.size()] = n.id;
+  RMA_ASSERT(me.came_early(n.id));  // the object will be revoked when this rank makes it
 }
 
 }  // namespace rma::detail

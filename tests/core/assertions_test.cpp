@@ -10,6 +10,7 @@
 #include <catch2/catch.hpp>
 #include <csignal>
 #include <deque>
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -20,16 +21,22 @@
 #include "coll/plan.hpp"
 #include "coll/running.hpp"
 #include "datatype/copy.hpp"
+#include "datatype/copy_experience.hpp"
 #include "datatype/cursor.hpp"
 #include "p2p/messenger.hpp"
+#include "runtime/reclaimer.hpp"
 #include "skip.hpp"
 #include "sync/fence_def.hpp"
 #include "sync/fence_imm_naive.hpp"
 #include "sync/fence_imm_opt.hpp"
 #include "sync/fence_neighbors.hpp"
+#include "sync/hybrid_machine.hpp"
 #include "sync/lock_auto.hpp"
+#include "sync/lock_cpu.hpp"
+#include "sync/lock_hybrid.hpp"
 #include "sync/lock_model.hpp"
 #include "sync/lock_turns.hpp"
+#include "sync/reader_hold.hpp"
 #include "window/lock_experience.hpp"
 #include "window/range_table.hpp"
 #include "window/target.hpp"
@@ -184,6 +191,9 @@ const violation of_layouts[] = {
        call.bytes = 8;
        coll::load_operand(slot, call, 4, 8);
      }},
+    {"a copy has taken no time", "cost_ns > 0", [] { (void)after_copy({}, copy_way::fabric, 0); }},
+    {"a copy has gone a way that its size does not have", "static_cast<std::size_t>(way) < e.ways",
+     [] { (void)after_refusal({.ways = 2}, copy_way::shared); }},
 };
 
 const violation of_operations[] = {
@@ -244,6 +254,24 @@ const violation of_channels[] = {
      [] {
        test::fake_pair two;
        two.a.ctx.on_duty(&two, true);
+     }},
+    {"a handler runs without the progress lock", "me.ctx_.is_guarded()",
+     [] {
+       test::fake_pair two(std::map<std::string, std::string>{{"RMA_THREADS", "multiple"}});
+       engine e(two.a.ctx);
+       two.a.ctx.run_handler(1, message::operation, {});
+     }},
+    {"a message comes from a rank that the job does not have", "source < me.ctx_.size()",
+     [] {
+       test::fake_pair two;
+       engine e(two.a.ctx);
+       two.a.ctx.run_handler(2, message::reply, {});
+     }},
+    {"a rank tells itself of an object that it has dropped", "source != me.ctx_.rank()",
+     [] {
+       test::fake_pair two;
+       reclaimer objects(two.a.ctx);
+       two.a.ctx.run_handler(two.a.ctx.rank(), message::dropped, {});
      }},
     {"a message's record is given back twice", "free_[r.size_class_].empty()",
      [] {
@@ -325,6 +353,24 @@ const violation of_locks[] = {
      [] { (void)after_no({.migrate_after = migrate_after_max + 1}); }},
     {"a fence opens an epoch that no operation follows", "now == last",
      [] { (void)after_imm_opt(fence_phase::barrier, assertion::no_succeed); }},
+    {"waiters are woken after all have been", "now != wake_stage::over", [] { (void)after(wake_stage::over, false); }},
+    {"a stage that tests nothing has found something", "now == wake_stage::look",
+     [] { (void)after(wake_stage::ring, true); }},
+    {"a hybrid lock's stage is followed by another before its end", "s != lock_step::not_yet",
+     [] { (void)after(hybrid_stage::cpu, lock_step::not_yet, {}); }},
+    {"another one than the lock manager lets a lock migrate", "now == manager",
+     [] { (void)after(hybrid_stage::cpu, lock_step::migrates, {}); }},
+    {"a request for a lock counts nothing", "weight > 0",
+     [] { (void)accounted({}, lock_policy::adaptive, 0, false, migration_cost_min, 0); }},
+    {"a lock at home migrates to it", "lock_away | lock_migrating", [] { (void)mended(lock_migrating, 0); }},
+    {"readers hold the word beside a dead writer", "!readers_in_word(r.phase)",
+     [] {
+       (void)step(readers_word{.phase = readers_phase::held, .attempt = {}, .dead_hold = 1}, readers_event::wanted);
+     }},
+    {"a dead writer's hold is given back by nobody", "r.phase == asking",
+     [] {
+       (void)step(readers_word{.phase = readers_phase::pausing, .attempt = {}, .dead_hold = 1}, std::uint64_t{0});
+     }},
 };
 
 template <std::size_t N>

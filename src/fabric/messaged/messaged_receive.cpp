@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "core/assert.hpp"
 #include "fabric/messaged/messaged_fabric.hpp"
 
 namespace rma::messaged {
@@ -45,6 +46,8 @@ void messaged_fabric::hand_arrivals() noexcept {
 // ---- the fabric's own ---------------------------------------------------------------------------------------
 
 void messaged_fabric::take_own(peer& p, own_kind kind, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(kind < own_kind::count_);
+  RMA_ASSERT(&known(p.rank) == &p);
   switch (kind) {
     case own_kind::goodbye:
       if (p.state != connection_state::open) break;
@@ -66,6 +69,7 @@ void messaged_fabric::take_own(peer& p, own_kind kind, std::span<const std::byte
 }
 
 void messaged_fabric::take_put(peer& p, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(p.put_error == status::done || p.put_error == status::transfer_failed);
   placement where;
   if (payload.size() < sizeof where) return distrust(p);
   std::memcpy(&where, payload.data(), sizeof where);
@@ -76,9 +80,11 @@ void messaged_fabric::take_put(peer& p, std::span<const std::byte> payload) noex
   } else if (!data.empty()) {
     copy_in(to, data.data(), data.size());
   }
+  RMA_ASSERT(to != nullptr || data.empty() || p.put_error != status::done);
 }
 
 void messaged_fabric::take_question(peer& p, own_kind kind, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(kind == own_kind::ask_placed || kind == own_kind::ask_get || kind == own_kind::ask_atomic);
   answer a;
   question asked;
   if (kind != own_kind::ask_placed) {
@@ -95,6 +101,7 @@ void messaged_fabric::take_question(peer& p, own_kind kind, std::span<const std:
     const bool fits = kind == own_kind::ask_get ? asked.bytes <= caps_.transfer_bytes_max : is_word;
     if ((at == nullptr && asked.bytes != 0) || !fits) found = status::transfer_failed;
   }
+  RMA_ASSERT(found != status::done || at != nullptr || kind == own_kind::ask_placed || asked.bytes == 0);
   if (!can_answer(p)) return;
   a.result = static_cast<std::int64_t>(found);
   if (kind == own_kind::ask_get) {
@@ -107,6 +114,8 @@ void messaged_fabric::take_question(peer& p, own_kind kind, std::span<const std:
 }
 
 void messaged_fabric::take_answer(peer& p, own_kind kind, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(kind == own_kind::give_get || kind == own_kind::result);
+  RMA_ASSERT((p.first != nullptr) == (p.questions != 0));
   answer a;
   unanswered* const o = p.first;
   if (payload.size() < sizeof a || o == nullptr || o->answered_by != kind) return distrust(p);

@@ -152,6 +152,7 @@ void tcp_fabric::end_bulk_receive(connection& c, status result, std::uint64_t by
 
 void tcp_fabric::take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
   connection& c = connection_of(p);
+  RMA_ASSERT(c.line && kind < static_cast<std::uint16_t>(bulk_kind::count_));
   std::uint64_t said = 0;
   if (payload.size() != sizeof said) return lose(c);
   std::memcpy(&said, payload.data(), sizeof said);
@@ -163,6 +164,7 @@ void tcp_fabric::take_line_message(messaged::peer& p, std::uint16_t kind, std::s
     return send_granted(c);
   }
   if (b.left == 0) return lose(c);
+  RMA_ASSERT(b.left <= b.sends.size() && under_way_ != 0);
   end(b.sends[0].token, static_cast<status>(static_cast<std::int64_t>(said)));
   b.sends.drop_first();
   --b.left;

@@ -323,18 +323,22 @@ ucs_status_t ucx_fabric::on_active_message(void* self, const void*, std::size_t,
 }
 
 void ucx_fabric::take_messages(std::span<const std::byte> batch) noexcept {
+  RMA_ASSERT(batch.data() != nullptr || batch.empty());
   envelope front{};
   while (batch.size() >= sizeof front) {
     std::memcpy(&front, batch.data(), sizeof front);
     if (front.source >= static_cast<std::uint32_t>(size_)) return;
     if (front.bytes < sizeof front || front.bytes > batch.size()) return;
-    take_message(connection_of(known(static_cast<int>(front.source))), front.kind,
-                 batch.subspan(sizeof front, front.bytes - sizeof front));
+    connection& c = connection_of(known(static_cast<int>(front.source)));
+    RMA_ASSERT(c.rank == static_cast<int>(front.source));
+    take_message(c, front.kind, batch.subspan(sizeof front, front.bytes - sizeof front));
     batch = batch.subspan(front.bytes);
   }
 }
 
 void ucx_fabric::take_message(connection& c, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
+  RMA_ASSERT(c.rank >= 0 && c.rank < size_);
+  RMA_ASSERT(&known(c.rank) == &c);
   if (c.state == messaged::connection_state::dead) return;
   if (c.endpoint == nullptr && c.state == messaged::connection_state::open) [[unlikely]]
     strangers_.push_back(&c);

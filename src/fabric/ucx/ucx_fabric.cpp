@@ -285,9 +285,11 @@ void ucx_fabric::take_key(connection& c, std::span<const std::byte> given) noexc
   const auto at = c.keys.find(id);
   if (at == c.keys.end() || at->second.handle != nullptr || c.endpoint == nullptr) return;
   remote_key& key = at->second;
+  RMA_ASSERT(key.handle == nullptr && c.endpoint != nullptr);
   key.refused =
       given.size() == sizeof id || ucx_.ucp_ep_rkey_unpack(c.endpoint, given.data() + sizeof id, &key.handle) != UCS_OK;
   if (key.refused) key.handle = nullptr;
+  RMA_ASSERT(key.refused == (key.handle == nullptr));
 }
 
 void ucx_fabric::take_line_message(messaged::peer& p, std::uint16_t kind, std::span<const std::byte> payload) noexcept {
