@@ -26,6 +26,7 @@
 #include "xfer/awaited.hpp"
 #include "xfer/operation_record.hpp"
 #include "xfer/sync_task.hpp"
+#include "xfer/wire.hpp"
 
 namespace rma::detail {
 
@@ -115,6 +116,12 @@ class engine {
   }
 
   // ---- pending operations; the caller holds the progress lock --------------------------------------------------
+  /// Memory of the handler for the data of one reply. Waits run handlers, and have little stack.
+  [[nodiscard]] std::span<std::byte, operation_message_max> reply_room() {
+    if (reply_room_ == nullptr) [[unlikely]]
+      reply_room_.reset(new std::byte[operation_message_max]);
+    return std::span<std::byte, operation_message_max>(reply_room_.get(), operation_message_max);
+  }
   /// Returns a buffer of so many bytes, valid until the next call.
   [[nodiscard]] std::span<std::byte> scratch(std::size_t bytes) {
     if (scratch_.size() < bytes) scratch_.resize(bytes);
@@ -243,6 +250,7 @@ class engine {
   std::unordered_map<std::uint32_t, window_core*> slots_;
   std::uint32_t last_slot_ = 0;
   std::vector<std::byte> scratch_;
+  std::unique_ptr<std::byte[]> reply_room_;
   std::vector<target_state*> waiting_;  ///< targets with operations that wait for room
   std::size_t next_waiting_ = 0;        ///< next target in turn
   word64 waiting_count_{};              ///< number of these operations

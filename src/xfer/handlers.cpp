@@ -195,10 +195,9 @@ bool serve_pieces(const window_core& w, const incoming& in, std::span<std::byte>
 
 template <bool named>
 bool serve(engine& e, window_core& w, int source, const incoming& in) noexcept {
-  std::array<std::byte, operation_message_max> room;
   std::span<const std::byte> answer = named ? std::span<const std::byte>() : row_asked_for(w, in);
   if (answer.empty()) {
-    std::span<std::byte> fetched(room);
+    std::span<std::byte> fetched = e.reply_room();
     if (!serve_pieces<named>(w, in, fetched)) return false;
     answer = fetched;
   }
