@@ -475,7 +475,7 @@ class context final : public fabric::sink, public fabric::directory {
   hook_list<unsigned(void*) noexcept> duties_;
   std::uint32_t on_duty_ = 0;  ///< a bit for each duty
   std::int64_t duty_due_ns_ = std::numeric_limits<std::int64_t>::max();
-  hook_list<void(void*) noexcept, 4> news_;
+  hook_list<void(void*) noexcept, 2> news_;
   std::uint32_t news_told_ = 0;
   struct {
     unsigned (*run)(void*) noexcept = nullptr;

@@ -11,7 +11,6 @@
 namespace rma::detail {
 namespace {
 
-constexpr unsigned size_class_min = 6;
 constexpr std::size_t block_bytes_min = 4096;
 
 }  // namespace
@@ -20,10 +19,10 @@ message_pool::record& message_pool::take(std::uint16_t kind, std::span<const std
                                          std::span<const std::byte> payload) {
   const std::size_t size = header.size() + payload.size();
   const auto size_class = std::max(size_class_min, static_cast<unsigned>(std::bit_width(sizeof(record) + size - 1)));
-  RMA_ASSERT(size_class < free_.size());
-  if (free_[size_class].empty()) grow(size_class);
-  record& r = free_[size_class].front();
-  free_[size_class].pop_front();
+  free_list& unused = free_of(size_class);
+  if (unused.empty()) grow(size_class);
+  record& r = unused.front();
+  unused.pop_front();
   RMA_ASSERT(r.size_class_ == size_class && sizeof(record) + size <= std::size_t{1} << size_class);
   r.size_ = static_cast<std::uint32_t>(size);
   r.kind_ = kind;

@@ -47,9 +47,9 @@ class message_pool {
   record& take(std::uint16_t kind, std::span<const std::byte> header, std::span<const std::byte> payload);
   /// Frees a record, which must be in no queue.
   void give_back(record& r) noexcept {
-    RMA_ASSERT(r.size_class_ < free_.size());
-    RMA_ASSERT(free_[r.size_class_].empty() || &free_[r.size_class_].front() != &r);  // a record is free once
-    free_[r.size_class_].push_front(r);
+    free_list& others = free_of(r.size_class_);
+    RMA_ASSERT(others.empty() || &others.front() != &r);  // a record is free once
+    others.push_front(r);
   }
   /// Bytes of memory that the pool has allocated.
   [[nodiscard]] std::size_t reserved_bytes() const noexcept { return reserved_bytes_; }
@@ -62,7 +62,14 @@ class message_pool {
 
   void grow(unsigned size_class);
 
-  std::array<free_list, 33> free_;  ///< by the binary logarithm of a record's size
+  static constexpr unsigned size_class_min = 6;   ///< binary logarithm of the smallest record's size
+  static constexpr unsigned size_class_max = 24;  ///< more than any fabric's longest message
+  [[nodiscard]] free_list& free_of(unsigned size_class) noexcept {
+    RMA_ASSERT(size_class >= size_class_min && size_class <= size_class_max);
+    return free_[size_class - size_class_min];
+  }
+
+  std::array<free_list, size_class_max - size_class_min + 1> free_;
   std::vector<std::unique_ptr<std::byte[]>> blocks_;
   std::size_t reserved_bytes_ = 0;
 };
