@@ -98,7 +98,7 @@ bool notifications::await(slots& s, unsigned round, int from) noexcept {
   s.awaited = round;
   if (s.written == nullptr) return false;
   if (s.slept) {
-    recall(s, round);  // nobody looks at the word
+    recall(s, round);  // no wait polls the word
   } else if (s.written->in[round].tag != 0) {
     ctx_.on_duty(this, true);
   }

@@ -3,7 +3,7 @@
 /// Notifications: the messages without data of schedules that run again and again, as barriers do.
 ///
 ///   sender                                         receiver
-///   notify(slots, round, to)  -- its turn -->      slots.heard[round]; who awaits that round is called
+///   notify(slots, round, to)  -- its turn -->      slots.heard[round]; a run that awaits it is called
 ///
 /// Each round of such an object has one sender, so that the sender's turn is the only state: nothing is matched,
 /// buffered or allocated.
@@ -66,9 +66,9 @@ class notifications {
   struct slots {
     std::uint64_t id = 0;
     std::uint32_t turn = 0;                       ///< number of runs that this rank has begun
-    unsigned awaited = no_round;                  ///< at most one round is
-    int from = -1;                                ///< its sender, a world rank
-    bool slept = false;                           ///< ... and the wait for it is not, or no longer, by a word
+    unsigned awaited = no_round;                  ///< the round that a run awaits
+    int from = -1;                                ///< world rank of that round's sender
+    bool slept = false;                           ///< the wait for that round does not poll a word
     void (*over)(void* self) noexcept = nullptr;  ///< called when the awaited round has been heard
     void* self = nullptr;
     std::array<std::uint32_t, rounds_max> heard{};  ///< by round: the sender's turn, from messages

@@ -134,7 +134,7 @@ void messenger::on_request(void* self, int source, std::span<const std::byte> pa
   if (!read_header(payload, r) || r.kind >= static_cast<std::uint32_t>(rendezvous_kind::count_))
     return me.ctx_.reject_malformed(source, kind, payload.size(), malformed_reason::wrong_contents);
   message_operation* const op = me.ids_.find(r.send, source);
-  RMA_ASSERT(op == nullptr || op->ended.load(std::memory_order_relaxed) == 0);  // one that is over has no number
+  RMA_ASSERT(op == nullptr || op->ended.load(std::memory_order_relaxed) == 0);  // a complete operation has no id
   if (r.kind == static_cast<std::uint32_t>(rendezvous_kind::sgrs))
     return me.take_grant(source, static_cast<send_operation*>(op), r);
   if (op == nullptr) return me.tell(source, r.receive, 0, rendezvous_step::gone);
@@ -161,7 +161,7 @@ void messenger::on_rendezvous(void* self, int source, std::span<const std::byte>
                                     malformed_reason::wrong_contents);
   message_operation* const op = m.to == 0 ? nullptr : me.ids_.find(m.to, source);
   if (op == nullptr) return me.on_unknown(source, m);
-  RMA_ASSERT(op->ended.load(std::memory_order_relaxed) == 0);  // one that is over has no number
+  RMA_ASSERT(op->ended.load(std::memory_order_relaxed) == 0);  // a complete operation has no id
   if (op->is_send && (m.step == rendezvous_step::declined || m.step == rendezvous_step::used))
     return me.ctx_.reject_malformed(source, static_cast<std::uint16_t>(message::rendezvous), payload.size(),
                                     malformed_reason::wrong_contents);

@@ -165,7 +165,7 @@ TEST_CASE("report_death and mark_dead are deaths", "[boot][death]") {
   ranks.jobs.mark_dead(3);
   CHECK(wait_for_news(*clients[1], died, 2) == status::done);
   CHECK(died == std::vector<int>{2, 3});
-  // A rank that was wrongly believed dead is told so, and cut off.
+  // A rank that was reported dead by mistake gets a message about that, and is disconnected.
   std::vector<int> told;
   CHECK(wait_for_news(*clients[2], told, 100) == status::fabric_lost);
   CHECK(std::find(told.begin(), told.end(), 2) != told.end());

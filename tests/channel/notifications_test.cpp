@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goal: a round counts as reported once its sender has come to it in this turn, whatever came first and by which way.
-// Method: two contexts in one thread over a network of small messages, which can write words, too.
+// Method: two contexts in one thread over a network of small messages and written words.
 #include "channel/notifications.hpp"
 
 #include <catch2/catch.hpp>
@@ -230,7 +230,7 @@ struct far_pair {
     }
   } sender, waiting;
 
-  /// The sender is there first, so that nobody sleeps. True if it wrote.
+  /// The sender notifies before the receiver waits, so that no rank sleeps. True if it wrote a word.
   bool pass_awake() {
     const auto before = sender.sent();
     sender.report();
@@ -349,7 +349,7 @@ TEST_CASE("a rank that does not look at words is notified by a message", "[chann
   ++two.waiting.c.at->turn;
   REQUIRE_FALSE(two.waiting.c.begins_to_await(0, 0));  // and recalls the invitation
   const int before = two.waiting.c.heard;
-  const bool is_recalled_late = GENERATE(false, true);  // the sender has written by then, and says so in its answer
+  const bool is_recalled_late = GENERATE(false, true);  // its answer names the turn that it has written
   if (is_recalled_late) two.sender.report();
   two.sender.progress();
   two.waiting.progress();

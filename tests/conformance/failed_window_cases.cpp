@@ -255,7 +255,7 @@ void opened_while_unwinding(context& ctx) {
   win.free();
 }
 
-// Goal: windows and requests that are destroyed by unwinding, in the middle of a fence epoch, wait for nobody. The data
+// Goal: windows and requests that are destroyed by unwinding, during a fence epoch, wait for no rank. The data
 // that they put may still be read then: it lives as long as the program.
 void dropped_in_an_epoch(context& ctx) {
   static constexpr std::array<std::uint64_t, 1000> data{};
