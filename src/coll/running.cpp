@@ -294,8 +294,7 @@ void running::went_on() noexcept {
   if (open_ == 0 && !working) run(turn_bytes);
 }
 
-// ---- notifications: signals of schedules without data, whose members are in the same round when they meet
-// ----------------
+// ---- notifications: signals without data; both members are in the same round ---------------------------------------
 
 void running::use_notifications(notifications::slots& of) noexcept {
   RMA_ASSERT(over() && notified_by_ == nullptr);
